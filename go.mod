@@ -1,0 +1,3 @@
+module github.com/standbyd/standbyd
+
+go 1.26

@@ -1,0 +1,27 @@
+package supervisor
+
+import (
+	"time"
+
+	"github.com/standbyd/standbyd/coord/role"
+)
+
+// Record is one change of leader with its measured phases, in microseconds
+// from zero: just before the signal for a drill, else the earliest evidence
+// of the predecessor's end that any member stamped. A phase that was not
+// measured is nil.
+type Record struct {
+	Role       string      `json:"role"`
+	At         time.Time   `json:"at"`
+	Reason     role.Reason `json:"reason"`
+	Term       uint64      `json:"term"`
+	Token      role.Token  `json:"token"`
+	From       string      `json:"from"` // worker that led before; empty if nobody did
+	FromPID    int         `json:"from_pid"`
+	To         string      `json:"to"`
+	ToPID      int         `json:"to_pid"`
+	DetectedUS *float64    `json:"detected_us"` // the claimant had its proof
+	ClaimedUS  *float64    `json:"claimed_us"`  // the lease was its own
+	ActiveUS   *float64    `json:"active_us"`   // the active term was published; lead runs
+	HooksUS    *float64    `json:"hooks_us"`    // the last OnPromote had returned
+}

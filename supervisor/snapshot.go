@@ -1,0 +1,114 @@
+package supervisor
+
+import (
+	"time"
+
+	"github.com/standbyd/standbyd/coord/role"
+)
+
+// Snapshot is the whole visible state at one moment; its JSON form is what
+// `standbyd status -o json` prints.
+type Snapshot struct {
+	Supervisor SupervisorStatus `json:"supervisor"`
+	Roles      []RoleStatus     `json:"roles"` // in the order of Config.Roles
+}
+
+// SupervisorStatus describes the supervising process.
+type SupervisorStatus struct {
+	PID        int       `json:"pid"`
+	Version    string    `json:"version"`
+	StartedAt  time.Time `json:"started_at"`
+	ConfigFile string    `json:"config_file,omitempty"`
+}
+
+// RoleState is what a role is doing. The strings are append-only.
+type RoleState string
+
+const (
+	RoleStarting  RoleState = "starting"  // nobody has led yet and workers are coming up
+	RoleLed       RoleState = "led"       // somebody leads
+	RoleVacant    RoleState = "vacant"    // nobody leads and somebody may
+	RoleSwitching RoleState = "switching" // a planned change is under way
+	RoleHeld      RoleState = "held"      // nobody leads and nobody may, until ack or the cool-down
+	RolePaused    RoleState = "paused"    // no automatic failover
+	RoleStopped   RoleState = "stopped"
+)
+
+// WorkerState is what a worker is doing. The strings are append-only.
+type WorkerState string
+
+const (
+	WorkerStarting WorkerState = "starting" // launched, not ready yet
+	WorkerStandby  WorkerState = "standby"  // ready to take over
+	WorkerLeader   WorkerState = "leader"
+	WorkerDraining WorkerState = "draining" // has been asked to stop leading and has not finished
+	WorkerBackoff  WorkerState = "backoff"  // ended, will be started again
+	WorkerStopping WorkerState = "stopping"
+	WorkerStopped  WorkerState = "stopped"
+	WorkerFailed   WorkerState = "failed" // ended too often, or cannot be started
+)
+
+// RoleStatus describes one role.
+type RoleStatus struct {
+	Name         string         `json:"name"`
+	State        RoleState      `json:"state"`
+	Why          string         `json:"why,omitempty"` // reason for held, vacant, starting; with what to type
+	Leader       string         `json:"leader"`        // worker name, empty if nobody leads
+	LeaderPID    int            `json:"leader_pid"`
+	Term         uint64         `json:"term"`
+	Token        role.Token     `json:"token"`
+	Epoch        uint64         `json:"epoch"`
+	Workers      []WorkerStatus `json:"workers"`
+	Plugins      []PluginStatus `json:"plugins"`
+	Listen       []ListenStatus `json:"listen,omitempty"`
+	Protection   Protection     `json:"protection"`
+	LastFailover *Record        `json:"last_failover"`
+	Segment      string         `json:"segment"`
+	DroppedLines uint64         `json:"dropped_lines"`
+}
+
+// WorkerStatus describes one worker. Wanted and observed are kept apart: PID
+// is 0 when no process exists.
+type WorkerStatus struct {
+	Name      string      `json:"name"`
+	PID       int         `json:"pid"`
+	State     WorkerState `json:"state"`
+	Ready     bool        `json:"ready"`
+	Restarts  int         `json:"restarts"`
+	StartedAt *time.Time  `json:"started_at"`
+	LastExit  *Exit       `json:"last_exit"`
+	Why       string      `json:"why,omitempty"` // reason for backoff, failed, starting
+}
+
+// Exit says how a process ended. Code is null if a signal ended it or if
+// nobody could tell (an adopted worker on an older kernel).
+type Exit struct {
+	At     time.Time `json:"at"`
+	PID    int       `json:"pid"`
+	Code   *int      `json:"code"`
+	Signal string    `json:"signal,omitempty"`
+	Error  string    `json:"error,omitempty"` // it could not be started at all
+}
+
+// PluginStatus is one hook of the role.
+type PluginStatus struct {
+	Name string `json:"name"`
+	HookStatus
+}
+
+// ListenStatus is one socket held for the role.
+type ListenStatus struct {
+	Name    string `json:"name"`
+	Network string `json:"network"`
+	Address string `json:"address"` // as bound: a port 0 is replaced
+}
+
+// Protection says what guards the role on this machine right now, and what is
+// missing.
+type Protection struct {
+	Detect  []string `json:"detect"` // ways a death is noticed, first one first: "pidfd", "tick"
+	Proof   Proof    `json:"proof"`
+	Fence   Fence    `json:"fence"`
+	Gate    bool     `json:"gate"`
+	Missing []string `json:"missing"`
+}
