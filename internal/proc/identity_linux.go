@@ -1,0 +1,132 @@
+//go:build linux
+
+package proc
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"hash/fnv"
+	"os"
+	"strconv"
+	"sync"
+	"syscall"
+
+	"golang.org/x/sys/unix"
+)
+
+// self is read once: neither the boot nor our pid namespace or start changes.
+var self = sync.OnceValues(func() (Identity, error) {
+	boot, err := os.ReadFile("/proc/sys/kernel/random/boot_id")
+	if err != nil {
+		return Identity{}, fmt.Errorf("identify this process: %w", err)
+	}
+	h := fnv.New64a()
+	h.Write(bytes.TrimSpace(boot))
+	var ns unix.Stat_t
+	if err := unix.Stat("/proc/self/ns/pid", &ns); err != nil {
+		return Identity{}, fmt.Errorf("identify this process: stat /proc/self/ns/pid: %w", err)
+	}
+	pid := os.Getpid()
+	st, err := readStat(pid, 0)
+	if err != nil {
+		return Identity{}, fmt.Errorf("identify this process: %w", err)
+	}
+	return Identity{PID: pid, Start: st.start, Boot: h.Sum64() | 1, PIDNS: ns.Ino}, nil
+})
+
+// Self is the identity of the calling process. Safe for concurrent use.
+func Self() (Identity, error) { return self() }
+
+// Of is the identity of the process that has pid now, in the caller's own pid
+// namespace. It is ErrGone if there is none, or if pid is a thread's.
+func Of(pid int) (Identity, error) {
+	me, err := self()
+	if err != nil {
+		return Identity{}, err
+	}
+	st, err := readStat(pid, 0)
+	if err != nil {
+		return Identity{}, fmt.Errorf("identify pid %d: %w", pid, ErrGone)
+	}
+	if tgid, _, err := readStatus(pid); err == nil && tgid != pid {
+		return Identity{}, fmt.Errorf("identify pid %d: a thread of pid %d: %w", pid, tgid, ErrGone)
+	}
+	return Identity{PID: pid, Start: st.start, Boot: me.Boot, PIDNS: me.PIDNS}, nil
+}
+
+// stat is what /proc/PID/stat says, as far as it matters here.
+type stat struct {
+	state byte
+	flags uint64
+	start uint64
+}
+
+// pfExiting is PF_EXITING of include/linux/sched.h: set when a task enters
+// do_exit, from which it never returns to user code.
+const pfExiting = 0x4
+
+func (s stat) ended() bool {
+	return s.state == 'Z' || s.state == 'X' || s.state == 'x' || s.flags&pfExiting != 0
+}
+
+var errStat = errors.New("unexpected content")
+
+// readStat reads /proc/PID/stat, or that of one task if tid is not 0.
+func readStat(pid, tid int) (stat, error) {
+	path := "/proc/" + strconv.Itoa(pid)
+	if tid != 0 {
+		path += "/task/" + strconv.Itoa(tid)
+	}
+	b, err := os.ReadFile(path + "/stat")
+	if err != nil {
+		return stat{}, err
+	}
+	return parseStat(b)
+}
+
+// parseStat splits after the LAST ')': the command's name may hold anything,
+// "a) R 1 (b" included.
+func parseStat(b []byte) (stat, error) {
+	i := bytes.LastIndexByte(b, ')')
+	if i < 0 {
+		return stat{}, errStat
+	}
+	f := bytes.Fields(b[i+1:])
+	// f[0] is field 3 of proc(5): state; flags is field 9, starttime field 22.
+	if len(f) < 20 || len(f[0]) != 1 {
+		return stat{}, errStat
+	}
+	flags, err1 := strconv.ParseUint(string(f[6]), 10, 64)
+	start, err2 := strconv.ParseUint(string(f[19]), 10, 64)
+	if err1 != nil || err2 != nil || start == 0 {
+		return stat{}, errStat
+	}
+	return stat{state: f[0][0], flags: flags, start: start}, nil
+}
+
+// readStatus reads the thread group and the number of threads.
+func readStatus(pid int) (tgid, threads int, err error) {
+	b, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/status")
+	if err != nil {
+		return 0, 0, err
+	}
+	for line := range bytes.Lines(b) {
+		if v, ok := bytes.CutPrefix(line, []byte("Tgid:")); ok {
+			tgid, err = strconv.Atoi(string(bytes.TrimSpace(v)))
+		} else if v, ok := bytes.CutPrefix(line, []byte("Threads:")); ok {
+			threads, err = strconv.Atoi(string(bytes.TrimSpace(v)))
+		}
+		if err != nil {
+			return 0, 0, errStat
+		}
+	}
+	if tgid == 0 {
+		return 0, 0, errStat
+	}
+	return tgid, threads, nil
+}
+
+// absent reports whether the kernel itself says that no process has pid. A
+// missing /proc entry alone proves nothing: hidepid hides, chroots lack it.
+func absent(pid int) bool { return errors.Is(syscall.Kill(pid, 0), syscall.ESRCH) }
