@@ -1,0 +1,46 @@
+//go:build linux
+
+package shm
+
+import (
+	"errors"
+	"sync/atomic"
+	"syscall"
+	"time"
+	"unsafe"
+
+	"golang.org/x/sys/unix"
+)
+
+// The operations of futex(2), without FUTEX_PRIVATE_FLAG: the waiters are in
+// other processes.
+const (
+	futexWait = 0
+	futexWake = 1
+)
+
+// Wait blocks its thread until the word is woken, no longer holds old, or
+// timeout has passed (0 or less: no timeout). It may return early; the caller
+// looks again. The error is nil in all these cases.
+func Wait(word *atomic.Uint32, old uint32, timeout time.Duration) error {
+	var ts *unix.Timespec
+	if timeout > 0 {
+		t := unix.NsecToTimespec(int64(timeout))
+		ts = &t
+	}
+	_, _, errno := syscall.Syscall6(unix.SYS_FUTEX, uintptr(unsafe.Pointer(word)), futexWait, uintptr(old), uintptr(unsafe.Pointer(ts)), 0, 0)
+	switch errno {
+	case 0, syscall.EAGAIN, syscall.EINTR, syscall.ETIMEDOUT:
+		return nil
+	}
+	return errors.Join(ErrNotSupported, errno)
+}
+
+// Wake wakes up to n waiters of the word and says how many there were.
+func Wake(word *atomic.Uint32, n int) int {
+	woken, _, errno := syscall.Syscall6(unix.SYS_FUTEX, uintptr(unsafe.Pointer(word)), futexWake, uintptr(n), 0, 0, 0)
+	if errno != 0 {
+		return 0
+	}
+	return int(woken)
+}

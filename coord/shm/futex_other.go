@@ -1,0 +1,27 @@
+//go:build !linux
+
+package shm
+
+import (
+	"sync/atomic"
+	"time"
+)
+
+// pollEvery is how often Wait looks on a system without a futex.
+const pollEvery = time.Millisecond
+
+// Wait polls the word until it no longer holds old or timeout has passed (0 or
+// less: no timeout).
+func Wait(word *atomic.Uint32, old uint32, timeout time.Duration) error {
+	start := time.Now()
+	for word.Load() == old {
+		if timeout > 0 && time.Since(start) >= timeout {
+			return nil
+		}
+		time.Sleep(pollEvery)
+	}
+	return nil
+}
+
+// Wake has nobody to wake: waiters poll.
+func Wake(*atomic.Uint32, int) int { return 0 }

@@ -1,0 +1,158 @@
+package shm
+
+import (
+	"fmt"
+	"os"
+	"sync"
+	"sync/atomic"
+	"time"
+)
+
+// Segment is one mapped segment. The views are set once, when it is opened,
+// and may be used by any number of goroutines until Close.
+type Segment struct {
+	path   string
+	file   *os.File
+	m      *Mapping
+	params Params
+	geo    geometry
+	meta   Meta
+	once   sync.Once
+
+	Owner     *atomic.Uint64
+	Heartbeat [2]*atomic.Uint64 // of even and of odd terms
+	Epoch     *atomic.Uint64
+	TickedAt  *atomic.Uint64
+	Forgiven  *atomic.Uint64
+	Active    *atomic.Uint64
+	Commit    *atomic.Uint64
+	Joins     *atomic.Uint64
+	Control   ControlWords
+	Seats     []SeatWords
+	Writers   []WriterWords
+	ring      []RingWords
+}
+
+// Meta is what the header says beside the parameters.
+type Meta struct {
+	Boot      uint64    // hash of the creator's machine boot id
+	CreatedAt time.Time // wall clock
+}
+
+// ControlWords are the supervisor's. Word is stored last.
+type ControlWords struct {
+	Word, Resign, Granted, Until *atomic.Uint64
+}
+
+// SeatWords are one seat of the member table.
+type SeatWords struct {
+	Phase, PID, Start, Boot, PIDNS, Index, JoinSeq   *atomic.Uint64
+	Beat, Progress, Status, Candidate, Lag, InFlight *atomic.Uint64
+	Event                                            *atomic.Uint32
+}
+
+// RingWords are the ring's entry of one term.
+type RingWords struct {
+	Term, PID, Seat, Previous, Reason                   *atomic.Uint64
+	DetectedAt, ClaimedAt, ActiveAt, RetiredAt, EndedAt *atomic.Uint64
+}
+
+// WriterWords are one writer slot with its two cells.
+type WriterWords struct {
+	Phase, PID, Start, Boot, PIDNS *atomic.Uint64
+	Cells                          [2][]atomic.Uint64
+}
+
+// Params are the segment's constants.
+func (s *Segment) Params() Params { return s.params }
+
+// Meta says when and in which machine boot the segment was created.
+func (s *Segment) Meta() Meta { return s.meta }
+
+// Path is where the segment was created or opened.
+func (s *Segment) Path() string { return s.path }
+
+// File is the open file, for a child process to inherit. It belongs to the segment.
+func (s *Segment) File() *os.File { return s.file }
+
+// HasPayload reports whether the segment has cells.
+func (s *Segment) HasPayload() bool { return s.geo.cell > 0 }
+
+// Ring is the entry that term writes; older terms have been there before.
+func (s *Segment) Ring(term uint64) *RingWords { return &s.ring[term%uint64(len(s.ring))] }
+
+// RingSize is the number of the ring's entries.
+func (s *Segment) RingSize() int { return len(s.ring) }
+
+// Check looks whether the file under the mapping still is what it was: not
+// truncated, not unlinked, not replaced. ErrGone otherwise. One system call or
+// two; meant for once a tick.
+func (s *Segment) Check() error {
+	fi, err := s.file.Stat()
+	if err != nil {
+		return fmt.Errorf("check segment %s: %w", s.path, err)
+	}
+	if fi.Size() != int64(s.m.Len()) {
+		return fmt.Errorf("segment %s has %d bytes and had %d: %w", s.path, fi.Size(), s.m.Len(), ErrGone)
+	}
+	if links(fi) == 0 {
+		return fmt.Errorf("segment %s was removed: %w", s.path, ErrGone)
+	}
+	return nil
+}
+
+// Flush writes the segment to its file system and waits; FlushAsync does not
+// wait. Neither is needed for other processes to see the words.
+func (s *Segment) Flush() error      { return s.m.sync(true) }
+func (s *Segment) FlushAsync() error { return s.m.sync(false) }
+
+// Close unmaps the segment. No view of it may be used afterwards, by any
+// goroutine. A second Close does nothing.
+func (s *Segment) Close() error {
+	var err error
+	s.once.Do(func() {
+		err = s.m.unmap()
+		if cerr := s.file.Close(); err == nil {
+			err = cerr
+		}
+	})
+	return err
+}
+
+// bind sets the views; the header has been validated against the file's size.
+func (s *Segment) bind() error {
+	if s.geo.total() != s.m.Len() {
+		return fmt.Errorf("%d bytes where the header asks for %d: %w", s.m.Len(), s.geo.total(), ErrSize)
+	}
+	u := func(off int) *atomic.Uint64 { return uint64At(s.m.mem, off) }
+	s.Owner, s.Active, s.Commit, s.Joins = u(offOwner), u(offActive), u(offCommit), u(offJoin)
+	s.Heartbeat = [2]*atomic.Uint64{u(offH0), u(offH1)}
+	s.Epoch, s.TickedAt, s.Forgiven = u(offEpoch), u(offTickedAt), u(offForgiven)
+	s.Control = ControlWords{Word: u(offControl), Resign: u(offResign), Granted: u(offGranted), Until: u(offUntil)}
+	s.Seats = make([]SeatWords, s.geo.seats)
+	for i := range s.Seats {
+		o := s.geo.seatAt(i)
+		s.Seats[i] = SeatWords{
+			Phase: u(o), PID: u(o + 8), Start: u(o + 16), Boot: u(o + 24), PIDNS: u(o + 32), Index: u(o + 40), JoinSeq: u(o + 48),
+			Beat: u(o + 128), Progress: u(o + 136), Status: u(o + 144), Candidate: u(o + 152), Lag: u(o + 160), InFlight: u(o + 168),
+			Event: uint32At(s.m.mem, o+256),
+		}
+	}
+	s.ring = make([]RingWords, s.geo.ring)
+	for i := range s.ring {
+		o := s.geo.ringAt(i)
+		s.ring[i] = RingWords{
+			Term: u(o), PID: u(o + 8), Seat: u(o + 16), Previous: u(o + 24), Reason: u(o + 32),
+			DetectedAt: u(o + 40), ClaimedAt: u(o + 48), ActiveAt: u(o + 56), RetiredAt: u(o + 64), EndedAt: u(o + 72),
+		}
+	}
+	s.Writers = make([]WriterWords, s.geo.writers)
+	for i := range s.Writers {
+		o := s.geo.writerAt(i)
+		s.Writers[i] = WriterWords{Phase: u(o), PID: u(o + 8), Start: u(o + 16), Boot: u(o + 24), PIDNS: u(o + 32)}
+		for c := range s.Writers[i].Cells {
+			s.Writers[i].Cells[c] = wordsAt(s.m.mem, s.geo.cellAt(i, c), s.geo.cell/8)
+		}
+	}
+	return nil
+}

@@ -1,0 +1,73 @@
+package shm
+
+// The packing of the words of the protocol. All are pure functions.
+
+const (
+	// MaxPID is the largest pid an owner word holds: 22 bits, PID_MAX_LIMIT
+	// of include/linux/threads.h.
+	MaxPID = 1<<22 - 1
+	// MaxTerm is the last term: 42 bits.
+	MaxTerm = 1<<42 - 1
+
+	termBits = 42
+)
+
+// PackOwner joins (pid, term) for the owner word and the active word.
+func PackOwner(pid uint32, term uint64) uint64 { return uint64(pid)<<termBits | term&MaxTerm }
+
+// UnpackOwner takes an owner word or an active word apart.
+func UnpackOwner(w uint64) (pid uint32, term uint64) { return uint32(w >> termBits), w & MaxTerm }
+
+const sealBit = 1 << 31
+
+// Heartbeat is a heartbeat word taken apart.
+type Heartbeat struct {
+	Tag    uint32 // low 32 bits of the term that it belongs to; compared for equality only
+	Sealed bool   // its owner can beat no more
+	Epoch  uint32 // low 31 bits of the epoch of the last beat
+}
+
+// PackHeartbeat joins a heartbeat word from a term and an epoch.
+func PackHeartbeat(tag uint32, epoch uint64, sealed bool) uint64 {
+	w := uint64(tag)<<32 | epoch&(sealBit-1)
+	if sealed {
+		w |= sealBit
+	}
+	return w
+}
+
+// UnpackHeartbeat takes a heartbeat word apart.
+func UnpackHeartbeat(w uint64) Heartbeat {
+	return Heartbeat{Tag: uint32(w >> 32), Sealed: w&sealBit != 0, Epoch: uint32(w) & (sealBit - 1)}
+}
+
+// Behind is how many epochs a heartbeat made in epoch beat is behind now, as
+// the signed difference of their low 31 bits: negative when it is newer, and
+// right while fewer than 2^30 epochs lie between.
+func Behind(now uint64, beat uint32) int64 {
+	d := int32((uint32(now)&(sealBit-1))-beat) << 1 >> 1
+	return int64(d)
+}
+
+// Commit is the payload's commit word taken apart.
+type Commit struct {
+	Term uint32 // low 25 bits of the term that may publish; compared for equality only
+	Slot uint32 // writer slot of the committed value, 6 bits
+	Cell uint32 // 0 or 1
+	Seq  uint32 // runs on over terms
+}
+
+const commitTermMask = 1<<25 - 1
+
+// CommitTerm is the part of a term that the commit word holds.
+func CommitTerm(term uint64) uint32 { return uint32(term & commitTermMask) }
+
+// Pack joins the commit word.
+func (c Commit) Pack() uint64 {
+	return uint64(c.Term&commitTermMask)<<39 | uint64(c.Slot&63)<<33 | uint64(c.Cell&1)<<32 | uint64(c.Seq)
+}
+
+// UnpackCommit takes a commit word apart.
+func UnpackCommit(w uint64) Commit {
+	return Commit{Term: uint32(w >> 39), Slot: uint32(w>>33) & 63, Cell: uint32(w>>32) & 1, Seq: uint32(w)}
+}
