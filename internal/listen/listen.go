@@ -1,0 +1,190 @@
+//go:build unix
+
+// Package listen binds the sockets that a supervisor holds for a role, so that
+// they stay open, with their queues of connections, whoever leads.
+//
+// The holder never accepts. It keeps the descriptor out of the runtime's
+// poller and never changes the blocking mode, which all processes that hold
+// the socket share.
+package listen
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"net"
+	"os"
+	"strings"
+	"syscall"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/standbyd/standbyd/internal/rolesock"
+)
+
+// These can be returned by Bind, with the address and what to do in the text.
+var (
+	// ErrTaken: another process has the address.
+	ErrTaken = errors.New("another process has it")
+	// ErrNotStream: FromFile was given something that does not accept connections.
+	ErrNotStream = errors.New("not a listening stream socket")
+)
+
+// Held is a bound, listening socket. Name is the caller's to set. Its methods
+// are safe for concurrent use, except against Close.
+type Held struct {
+	Name    string
+	file    *os.File
+	network string
+	addr    net.Addr
+	own     fs.FileInfo // a Unix socket's path as it was when we got it; else nil
+}
+
+// Network is the kind that RoleConfig.Listen means by an empty one.
+func Network(network, address string) string {
+	switch {
+	case network != "":
+		return network
+	case strings.HasPrefix(address, "/"):
+		return "unix"
+	}
+	return "tcp"
+}
+
+// Bind listens on address; network is "tcp", "tcp4", "tcp6", "unix" or empty
+// (see Network). unixMode is the mode of a Unix socket's path. A socket that a
+// crashed process left at the path is replaced, a live one is ErrTaken. Port 0
+// takes a free one; Addr says which.
+func Bind(network, address string, unixMode fs.FileMode) (*Held, error) {
+	network = Network(network, address)
+	switch network {
+	case "tcp", "tcp4", "tcp6":
+	case "unix":
+		if err := rolesock.CheckPath(address); err != nil {
+			return nil, fmt.Errorf("listen on unix: %w", err)
+		}
+		if err := clearStale(address); err != nil {
+			return nil, fmt.Errorf("listen on unix %s: %w", address, err)
+		}
+	default:
+		return nil, fmt.Errorf("listen on %s %s: unknown network, want \"tcp\" or \"unix\"", network, address)
+	}
+	lc := net.ListenConfig{Control: func(_, _ string, c syscall.RawConn) error {
+		if network != "unix" {
+			return nil
+		}
+		return c.Control(func(fd uintptr) { prepareMode(int(fd), unixMode) })
+	}}
+	l, err := lc.Listen(context.Background(), network, address)
+	if err != nil {
+		return nil, explain(network, address, err)
+	}
+	defer l.Close()
+	if ul, ok := l.(*net.UnixListener); ok {
+		ul.SetUnlinkOnClose(false)
+		if err := os.Chmod(address, unixMode); err != nil {
+			os.Remove(address)
+			return nil, fmt.Errorf("listen on unix %s: %w", address, err)
+		}
+	}
+	conn, err := l.(syscall.Conn).SyscallConn()
+	if err != nil {
+		return nil, fmt.Errorf("listen on %s %s: %w", network, address, err)
+	}
+	f, err := unpolled(conn, network+" "+address)
+	if err != nil {
+		return nil, fmt.Errorf("listen on %s %s: %w", network, address, err)
+	}
+	return hold("", network, l.Addr(), f), nil
+}
+
+// FromFile takes over a listening socket that came from elsewhere, under the
+// given name. On success f is closed: Held has a descriptor of its own.
+func FromFile(name string, f *os.File) (*Held, error) {
+	conn, err := f.SyscallConn()
+	if err != nil {
+		return nil, fmt.Errorf("take over listener %q: %w", name, err)
+	}
+	var sa unix.Sockaddr
+	var accepting int
+	var serr error
+	err = conn.Control(func(fd uintptr) {
+		if sa, serr = unix.Getsockname(int(fd)); serr == nil {
+			accepting, serr = unix.GetsockoptInt(int(fd), unix.SOL_SOCKET, unix.SO_ACCEPTCONN)
+		}
+	})
+	if err == nil {
+		err = serr
+	}
+	if err != nil {
+		return nil, fmt.Errorf("take over listener %q: %w: %w", name, ErrNotStream, err)
+	}
+	network, addr := address(sa)
+	if accepting == 0 || addr == nil {
+		return nil, fmt.Errorf("take over listener %q: %w", name, ErrNotStream)
+	}
+	held, err := unpolled(conn, network+" "+addr.String())
+	if err != nil {
+		return nil, fmt.Errorf("take over listener %q: %w", name, err)
+	}
+	f.Close()
+	return hold(name, network, addr, held), nil
+}
+
+func hold(name, network string, addr net.Addr, f *os.File) *Held {
+	h := &Held{Name: name, file: f, network: network, addr: addr}
+	if network == "unix" {
+		h.own, _ = os.Lstat(addr.String()) // nil if the path is gone: nothing to remove later
+	}
+	return h
+}
+
+func address(sa unix.Sockaddr) (string, net.Addr) {
+	switch sa := sa.(type) {
+	case *unix.SockaddrInet4:
+		return "tcp", &net.TCPAddr{IP: sa.Addr[:], Port: sa.Port}
+	case *unix.SockaddrInet6:
+		return "tcp", &net.TCPAddr{IP: sa.Addr[:], Port: sa.Port}
+	case *unix.SockaddrUnix:
+		return "unix", &net.UnixAddr{Net: "unix", Name: sa.Name}
+	}
+	return "", nil
+}
+
+// File is the socket, to be passed on. It stays Held's own: do not close it,
+// do not read from it.
+func (h *Held) File() *os.File { return h.file }
+
+// Network is "tcp" (or "tcp4", "tcp6" as asked for) or "unix".
+func (h *Held) Network() string { return h.network }
+
+// Addr is where the socket is bound; a port 0 has become a real one.
+func (h *Held) Addr() net.Addr { return h.addr }
+
+// Close lets go of the socket; processes that were given it keep it.
+// unlinkUnix also removes the path of a Unix socket, if it is still ours.
+func (h *Held) Close(unlinkUnix bool) error {
+	var err error
+	if unlinkUnix {
+		err = h.removeOwn()
+	}
+	return errors.Join(err, h.file.Close())
+}
+
+// explain turns the errors that people meet into words.
+func explain(network, address string, err error) error {
+	var op *net.OpError
+	if errors.As(err, &op) {
+		err = op.Err
+	}
+	switch {
+	case errors.Is(err, unix.EADDRINUSE):
+		return fmt.Errorf("listen on %s %s: %w (%w): stop that process or choose another address", network, address, ErrTaken, err)
+	case errors.Is(err, unix.EACCES):
+		return fmt.Errorf("listen on %s %s: %w: the address needs more rights than this user has", network, address, err)
+	case errors.Is(err, unix.EADDRNOTAVAIL):
+		return fmt.Errorf("listen on %s %s: %w: no interface of this machine has the address", network, address, err)
+	}
+	return fmt.Errorf("listen on %s %s: %w", network, address, err)
+}

@@ -1,0 +1,67 @@
+//go:build unix
+
+package listen
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+
+	"golang.org/x/sys/unix"
+)
+
+// clearStale removes a socket file on which nobody listens. A live one is
+// ErrTaken; a file of another kind is never touched.
+func clearStale(path string) error {
+	fi, err := os.Lstat(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	if fi.Mode().Type() != fs.ModeSocket {
+		return fmt.Errorf("a file that is no socket is in the way (%v)", fi.Mode())
+	}
+	fd, err := unix.Socket(unix.AF_UNIX, unix.SOCK_STREAM, 0)
+	if err != nil {
+		return err
+	}
+	defer unix.Close(fd)
+	unix.CloseOnExec(fd)
+	// Non-blocking: a live listener with a full queue answers EAGAIN instead
+	// of keeping us.
+	if err := unix.SetNonblock(fd, true); err != nil {
+		return err
+	}
+	switch err := unix.Connect(fd, &unix.SockaddrUnix{Name: path}); err {
+	case unix.ECONNREFUSED:
+		if err := os.Remove(path); err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return err
+		}
+		return nil
+	case nil, unix.EAGAIN, unix.EINPROGRESS:
+		return fmt.Errorf("%w: a live socket is at the path", ErrTaken)
+	case unix.ENOENT:
+		return nil
+	default:
+		return fmt.Errorf("look who listens: %w", err)
+	}
+}
+
+// removeOwn removes the path of a Unix socket, if the file there is still the
+// one that was there when the socket became ours.
+func (h *Held) removeOwn() error {
+	if h.own == nil {
+		return nil
+	}
+	path := h.addr.String()
+	if fi, err := os.Lstat(path); err != nil || !os.SameFile(fi, h.own) {
+		return nil
+	}
+	if err := os.Remove(path); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return fmt.Errorf("remove the socket: %w", err)
+	}
+	return nil
+}

@@ -1,0 +1,154 @@
+//go:build unix
+
+package rolesock
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"net"
+	"os"
+	"sync"
+	"sync/atomic"
+	"syscall"
+
+	"golang.org/x/sys/unix"
+)
+
+// Socket is the receiving end. Receive is for one goroutine; the other methods
+// are safe for concurrent use.
+type Socket struct {
+	conn    *net.UnixConn
+	path    string
+	own     fs.FileInfo // the path as we made it
+	buf     []byte
+	oob     []byte
+	ignored atomic.Uint64
+	once    sync.Once
+}
+
+// Listen binds path and gives it to uid and gid (-1 leaves one as it is) with
+// mode 0600. A socket that a crashed process left there is replaced; one that
+// somebody listens on is ErrInUse, and a file of another kind an error.
+func Listen(path string, uid, gid int) (*Socket, error) {
+	if err := CheckPath(path); err != nil {
+		return nil, err
+	}
+	if err := clearStale(path); err != nil {
+		return nil, fmt.Errorf("listen on %s: %w", path, err)
+	}
+	lc := net.ListenConfig{Control: func(_, _ string, c syscall.RawConn) error {
+		return c.Control(func(fd uintptr) { prepare(int(fd)) })
+	}}
+	pc, err := lc.ListenPacket(context.Background(), "unixgram", path)
+	if err != nil {
+		return nil, fmt.Errorf("listen on %s: %w", path, errors.Unwrap(err))
+	}
+	s := &Socket{conn: pc.(*net.UnixConn), path: path, buf: make([]byte, MaxState+1), oob: make([]byte, oobSize)}
+	err = os.Chmod(path, 0o600)
+	if err == nil && (uid >= 0 || gid >= 0) {
+		err = os.Chown(path, uid, gid)
+	}
+	if err == nil {
+		s.own, err = os.Lstat(path)
+	}
+	if err != nil {
+		s.conn.Close()
+		os.Remove(path)
+		return nil, fmt.Errorf("listen on %s: %w", path, err)
+	}
+	return s, nil
+}
+
+// clearStale removes the socket of a process that is no more.
+func clearStale(path string) error {
+	fi, err := os.Lstat(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	if fi.Mode().Type() != fs.ModeSocket {
+		return fmt.Errorf("a file that is no socket is in the way (%v)", fi.Mode())
+	}
+	c, err := net.DialUnix("unixgram", nil, &net.UnixAddr{Name: path, Net: "unixgram"})
+	if err == nil {
+		c.Close()
+		return ErrInUse
+	}
+	if !errors.Is(err, unix.ECONNREFUSED) {
+		return fmt.Errorf("look who listens: %w", err)
+	}
+	if err := os.Remove(path); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	return nil
+}
+
+// Receive waits for the next datagram. Ones that are too long or carry too
+// many files are dropped and counted in Ignored. After Close the error is
+// net.ErrClosed. The queue of such a socket is short (10 datagrams on some
+// kernels): call Receive again soon.
+func (s *Socket) Receive() (Message, error) {
+	for {
+		n, oobn, flags, _, err := s.conn.ReadMsgUnix(s.buf, s.oob)
+		if err != nil {
+			if errors.Is(err, net.ErrClosed) {
+				return Message{}, net.ErrClosed
+			}
+			return Message{}, fmt.Errorf("receive on %s: %w", s.path, err)
+		}
+		m := Message{UID: -1}
+		whole := readControl(s.oob[:oobn], &m)
+		if !whole || n > MaxState || len(m.Files) > MaxFiles || flags&(unix.MSG_TRUNC|unix.MSG_CTRUNC) != 0 {
+			m.CloseFiles()
+			s.ignored.Add(1)
+			continue
+		}
+		m.Fields = parseState(string(s.buf[:n]))
+		return m, nil
+	}
+}
+
+// readControl takes files and credentials out of a datagram's control part.
+// Every file in it ends up in m, also if the rest is damaged.
+func readControl(oob []byte, m *Message) (whole bool) {
+	parts, err := unix.ParseSocketControlMessage(oob)
+	whole = err == nil
+	for i := range parts {
+		if parts[i].Header.Level != unix.SOL_SOCKET {
+			continue
+		}
+		if parts[i].Header.Type != unix.SCM_RIGHTS {
+			readCredentials(&parts[i], m)
+			continue
+		}
+		fds, err := unix.ParseUnixRights(&parts[i])
+		whole = whole && err == nil
+		for _, fd := range fds {
+			m.Files = append(m.Files, os.NewFile(uintptr(fd), "received"))
+		}
+	}
+	return whole
+}
+
+// Path is what Listen was given.
+func (s *Socket) Path() string { return s.path }
+
+// Ignored counts the datagrams that Receive dropped.
+func (s *Socket) Ignored() uint64 { return s.ignored.Load() }
+
+// Close ends a waiting Receive and removes the path, unless it is somebody
+// else's by now. A second Close does nothing.
+func (s *Socket) Close() error {
+	var err error
+	s.once.Do(func() {
+		if fi, serr := os.Lstat(s.path); serr == nil && os.SameFile(fi, s.own) {
+			os.Remove(s.path)
+		}
+		err = s.conn.Close()
+	})
+	return err
+}
