@@ -37,13 +37,13 @@ package shm
 //	1168           8  granted term    supervisor        store
 //	1176           8  until           supervisor        store; CLOCK_MONOTONIC nanoseconds
 //	1280           8  commit      C   owner             CAS
-//	1408           8  join counter    joining members   add
+//	1408           8  join counter    joining members   add; 0: nobody ever waited here
 //	1536     512 each seats           see the seat table
 //	then     128 each ring            see the ring table
 //	then              writers         see the writer table
 //
 //	seat: offset  name            written by
-//	0             phase           joining member, evictor   CAS: phase<<32 | incarnation
+//	0             phase           joining member            CAS: phase<<56 | incarnation (24 bits)<<32 | pid
 //	8             pid             joining member            before phase says "joined"
 //	16            start           joining member            clock ticks since boot
 //	24            machine boot    joining member            hash of the boot id
@@ -64,7 +64,7 @@ package shm
 //	8   pid
 //	16  seat + 1      0 none
 //	24  previous pid
-//	32  reason        code, see reasons.go
+//	32  reason        code, see coord/election/reasons.go
 //	40  detected at   CLOCK_MONOTONIC nanoseconds, as all below; 0 unknown
 //	48  claimed at
 //	56  active at

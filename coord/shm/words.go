@@ -71,3 +71,35 @@ func (c Commit) Pack() uint64 {
 func UnpackCommit(w uint64) Commit {
 	return Commit{Term: uint32(w >> 39), Slot: uint32(w>>33) & 63, Cell: uint32(w>>32) & 1, Seq: uint32(w)}
 }
+
+// Phases of a seat and of a writer slot. The numbers are in files and
+// append-only.
+const (
+	PhaseFree    uint8 = 0
+	PhaseJoining uint8 = 1 // its identity is being written
+	PhaseJoined  uint8 = 2 // its identity is whole
+)
+
+// Phase is the phase word of a seat or a writer slot, taken apart.
+type Phase struct {
+	Phase       uint8
+	Incarnation uint32 // 24 bits; rises by one with each taking
+	PID         uint32
+}
+
+// Pack joins the phase word.
+func (p Phase) Pack() uint64 {
+	return uint64(p.Phase)<<56 | uint64(p.Incarnation&(1<<24-1))<<32 | uint64(p.PID)
+}
+
+// UnpackPhase takes a phase word apart.
+func UnpackPhase(w uint64) Phase {
+	return Phase{Phase: uint8(w >> 56), Incarnation: uint32(w>>32) & (1<<24 - 1), PID: uint32(w)}
+}
+
+// Bits of a seat's status word.
+const (
+	StatusReady   uint64 = 1 << 0 // can take over now
+	StatusWaiting uint64 = 1 << 1 // may sleep on its event word
+	StatusIdle    uint64 = 1 << 2 // waits for work: no progress is no hang
+)

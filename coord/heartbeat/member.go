@@ -1,0 +1,57 @@
+package heartbeat
+
+import (
+	"github.com/standbyd/standbyd/coord/shm"
+	"github.com/standbyd/standbyd/internal/proc"
+)
+
+// Candidate is what decides the order in which standbys take over: higher
+// priority first, then who joined first.
+type Candidate struct {
+	Priority   int32
+	NoFailover bool   // never takes over by itself
+	Lag        uint64 // how far behind its data is, in the worker's own unit
+}
+
+// Member is one row of the table as it was at one moment.
+type Member struct {
+	Seat        int
+	Identity    proc.Identity
+	Incarnation uint32
+	Index       int    // worker index, -1 none
+	JoinSeq     uint64 // rises with every join of the segment
+	Ready       bool   // can take over now
+	Waiting     bool
+	Idle        bool
+	Candidate   Candidate
+	BeatEpoch   uint64
+	Progress    uint64
+	InFlight    uint64 // one bit per unit of work
+}
+
+// Before reports whether m takes over before o.
+func (m Member) Before(o Member) bool {
+	if m.Candidate.Priority != o.Candidate.Priority {
+		return m.Candidate.Priority > o.Candidate.Priority
+	}
+	return m.JoinSeq < o.JoinSeq
+}
+
+// read takes a consistent row: the phase word is the same before and after.
+func read(w *shm.SeatWords, seat int) (Member, bool) {
+	before := w.Phase.Load()
+	p := shm.UnpackPhase(before)
+	if p.Phase != shm.PhaseJoined {
+		return Member{}, false
+	}
+	status, cand := w.Status.Load(), w.Candidate.Load()
+	m := Member{
+		Seat: seat, Incarnation: p.Incarnation,
+		Identity: proc.Identity{PID: int(w.PID.Load()), Start: w.Start.Load(), Boot: w.Boot.Load(), PIDNS: w.PIDNS.Load()},
+		Index:    int(int64(w.Index.Load())) - 1, JoinSeq: w.JoinSeq.Load(),
+		Ready: status&shm.StatusReady != 0, Waiting: status&shm.StatusWaiting != 0, Idle: status&shm.StatusIdle != 0,
+		Candidate: Candidate{Priority: int32(cand >> 32), NoFailover: cand&1 != 0, Lag: w.Lag.Load()},
+		BeatEpoch: w.Beat.Load(), Progress: w.Progress.Load(), InFlight: w.InFlight.Load(),
+	}
+	return m, w.Phase.Load() == before
+}
