@@ -1,0 +1,52 @@
+//go:build unix
+
+package launch
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+)
+
+// Variables that Environ decides about.
+var ownVariables = []string{"LISTEN_FDS", "LISTEN_FDNAMES", "LISTEN_PID", "STANDBYD_LISTEN_FDS", "STANDBYD_SEGMENT_FD"}
+
+// firstFD is the number of the first descriptor after the standard ones.
+const firstFD = 3
+
+// Environ returns env with the variables that describe inherited descriptors:
+// LISTEN_FDS and LISTEN_FDNAMES (names separated by colons), as systemd has
+// them, STANDBYD_LISTEN_FDS ("http=3,admin=4") and STANDBYD_SEGMENT_FD. Without
+// listeners, or without a segment, the respective ones are absent, also if env
+// had them. LISTEN_PID is left to the stage, which knows the pid.
+func Environ(env, listenNames []string, segment bool) []string {
+	out := make([]string, 0, len(env)+len(ownVariables))
+	for _, kv := range env {
+		if name, _, _ := strings.Cut(kv, "="); !isOwn(name) {
+			out = append(out, kv)
+		}
+	}
+	if len(listenNames) > 0 {
+		pairs := make([]string, len(listenNames))
+		for i, name := range listenNames {
+			pairs[i] = fmt.Sprintf("%s=%d", name, firstFD+i)
+		}
+		out = append(out,
+			"LISTEN_FDS="+strconv.Itoa(len(listenNames)),
+			"LISTEN_FDNAMES="+strings.Join(listenNames, ":"),
+			"STANDBYD_LISTEN_FDS="+strings.Join(pairs, ","))
+	}
+	if segment {
+		out = append(out, "STANDBYD_SEGMENT_FD="+strconv.Itoa(firstFD+len(listenNames)))
+	}
+	return out
+}
+
+func isOwn(name string) bool {
+	for _, v := range ownVariables {
+		if v == name {
+			return true
+		}
+	}
+	return false
+}

@@ -1,0 +1,26 @@
+//go:build unix
+
+package launch
+
+import (
+	"os"
+	"strconv"
+
+	"golang.org/x/sys/unix"
+)
+
+// markOnExec is closeOthersOnExec where the kernel cannot do it in one call.
+func markOnExec(fd int) {
+	names, err := os.ReadDir("/dev/fd")
+	if err != nil {
+		for n := fd; n < fd+256; n++ {
+			unix.CloseOnExec(n)
+		}
+		return
+	}
+	for _, e := range names {
+		if n, err := strconv.Atoi(e.Name()); err == nil && n >= fd {
+			unix.CloseOnExec(n)
+		}
+	}
+}

@@ -1,0 +1,31 @@
+//go:build linux
+
+package launch
+
+import (
+	"math"
+	"os"
+
+	"golang.org/x/sys/unix"
+)
+
+func pipeCloexec(p *[2]int) error { return unix.Pipe2(p[:], unix.O_CLOEXEC) }
+
+// ownProgram is what a stage executes. The link also leads to a program whose
+// file was replaced or removed since this process started.
+func ownProgram() (string, error) {
+	const link = "/proc/self/exe"
+	if _, err := os.Lstat(link); err == nil {
+		return link, nil
+	}
+	return os.Executable()
+}
+
+// closeOthersOnExec marks everything from fd on, also what this process's
+// parents left open by mistake.
+func closeOthersOnExec(fd int) {
+	if unix.CloseRange(uint(fd), math.MaxUint32, unix.CLOSE_RANGE_CLOEXEC) == nil {
+		return
+	}
+	markOnExec(fd)
+}
