@@ -37,6 +37,10 @@ func (s *Seat) Held() bool { return s.w.Phase.Load() == s.phase }
 // SetReady says whether this member can take over now.
 func (s *Seat) SetReady(on bool) { s.set(shm.StatusReady, on) }
 
+// SetRacing says whether this member would claim now. Those behind it in the
+// order wait for it a moment if it would.
+func (s *Seat) SetRacing(on bool) { s.set(shm.StatusRacing, on) }
+
 // SetIdle says that the member waits for work, so that no progress is no hang.
 func (s *Seat) SetIdle(on bool) { s.set(shm.StatusIdle, on) }
 

@@ -102,4 +102,5 @@ const (
 	StatusReady   uint64 = 1 << 0 // can take over now
 	StatusWaiting uint64 = 1 << 1 // may sleep on its event word
 	StatusIdle    uint64 = 1 << 2 // waits for work: no progress is no hang
+	StatusRacing  uint64 = 1 << 3 // would claim now: neither leads nor is in a back-off
 )
