@@ -1,0 +1,81 @@
+package supervisor
+
+import (
+	"syscall"
+
+	"github.com/standbyd/standbyd/coord/role"
+)
+
+// effect is everything that a step can ask the loop to do. The set is sealed.
+// The loop performs the effects of one step in the order in which they are
+// returned; what an effect brings about comes back as an input.
+//
+// Orders that matter, all of them made by step:
+//
+//	doControl(closed)  before  any doSignal of a shutdown
+//	doJob(demote T)    before  doJob(pre-promote or promote T+1)
+//	doControl(granted) after   the pre-promote job of that term has reported
+//	doEmit(exited)     before  the doLaunch that follows it
+type effect interface{ performed() }
+
+type (
+	// doLaunch starts a process: inLaunched or inUnlaunched, at once. The
+	// process is listed on disk before it executes the worker's program.
+	doLaunch struct{ index int }
+	// doBury does, in this order: stamp the evidence, evict from the owner
+	// word, retire from the active word (unless the fence is the tree), kill
+	// the process group while the zombie pins its number, keep the last words,
+	// reap. inExited follows.
+	doBury struct{ index int }
+	// doSignal sends to the worker's process; doKillGroup SIGKILL to its group.
+	doSignal struct {
+		index int
+		sig   syscall.Signal
+		reply reply[signalled]
+	}
+	doKillGroup struct{ index int }
+	// doHit takes the time and sends the drill's signal: inHit comes first.
+	doHit struct {
+		index int
+		term  uint64
+		sig   syscall.Signal
+	}
+	// doControl writes the control word, which wakes every member.
+	doControl struct{ word controlWord }
+	// doJob appends to the hook queue. A demote or a stop cuts short a promote
+	// that is under way. inCalled per call and one inJob follow.
+	doJob struct {
+		kind hookMoment
+		t    role.Transition
+		only []int // these hooks, nil for all
+	}
+	// doRenew replaces the segment by one of the next generation: inRenewed.
+	doRenew struct{}
+	// doFetchSockets takes missing listeners from the workers' own tables,
+	// doBindSockets binds what is missing: inSockets.
+	doFetchSockets struct{}
+	doBindSockets  struct{}
+	// doRecord appends to the history.
+	doRecord struct{ record Record }
+	// doEmit publishes an event; the loop sets its ID, time and role.
+	doEmit struct{ event Event }
+	// doAnswer gives a request its answer.
+	doAnswer struct{ send func() }
+	// doClear removes what the role has in the runtime folder and ends the loop.
+	doClear struct{}
+)
+
+func (doLaunch) performed()       {}
+func (doBury) performed()         {}
+func (doSignal) performed()       {}
+func (doKillGroup) performed()    {}
+func (doHit) performed()          {}
+func (doControl) performed()      {}
+func (doJob) performed()          {}
+func (doRenew) performed()        {}
+func (doFetchSockets) performed() {}
+func (doBindSockets) performed()  {}
+func (doRecord) performed()       {}
+func (doEmit) performed()         {}
+func (doAnswer) performed()       {}
+func (doClear) performed()        {}

@@ -1,0 +1,164 @@
+package supervisor
+
+import (
+	"syscall"
+
+	"github.com/standbyd/standbyd/coord/role"
+)
+
+// input is everything that can reach a role's step. The set is sealed: what
+// is not here cannot happen to a role. Inputs that name a worker go through
+// workerTable first (word says into which column), then through settle; all
+// others go through roleTable.
+type input interface{ sealed() }
+
+// reply is where the answer to a request goes. The channel has room for one
+// answer, so that the role never waits for the asker. nil: nobody asked.
+type reply[T any] chan<- answer[T]
+
+type answer[T any] struct {
+	value T
+	err   error
+}
+
+// Inputs for one worker.
+type (
+	// inLaunched: the process exists and is recorded on disk.
+	inLaunched struct {
+		index, pid int
+	}
+	// inUnlaunched: there is no process. Jitter is in [0,1).
+	inUnlaunched struct {
+		index  int
+		err    error
+		jitter float64
+	}
+	// inEnded: the process is dead; nothing has been reaped or evicted.
+	inEnded struct{ index, pid int }
+	// inExited follows inEnded: evicted, group killed, last words kept, reaped.
+	inExited struct {
+		index, pid int
+		exit       Exit
+		jitter     float64
+	}
+)
+
+// Inputs for the role.
+type (
+	// inHooked: the hooks have started.
+	inHooked struct {
+		gate bool
+	}
+	// inSeen is one look at the segment.
+	inSeen struct {
+		owner, active hold
+		epoch         uint64
+		seats         []seatView
+		ring          []ringView // newest last; nil: as before
+	}
+	// inLost: the segment is damaged, or is no longer in its folder.
+	inLost struct{ err error }
+	// inRenewed: there is a new segment, or there cannot be one now.
+	inRenewed struct {
+		generation uint64
+		segment    string
+		err        error
+	}
+	// inSockets: the role's listeners are held, or err says which is not.
+	inSockets struct {
+		ok  bool
+		err error
+	}
+	// inCalled: one hook call has ended.
+	inCalled struct {
+		hook   int
+		moment hookMoment
+		t      role.Transition
+		err    error
+	}
+	// inJob: a job of the hook queue is through.
+	inJob struct {
+		kind   hookMoment
+		t      role.Transition
+		failed []int // hooks that failed
+		err    error // the first failure
+		at     int64 // mono ns
+	}
+	// inReplay: a hook was restarted and wants its OnPromote again.
+	inReplay struct{ hook int }
+	// inHook: a hook's status has changed.
+	inHook struct{ hook int }
+	// inHit: the drill's signal is about to be sent, or could not be.
+	inHit struct {
+		term uint64
+		zero int64 // mono ns
+		err  error
+	}
+	// inClose asks for the orderly end; inKill for the end at once.
+	inClose struct{}
+	inKill  struct{}
+	// inAck frees a held role.
+	inAck struct{ reply reply[struct{}] }
+	// inDrill asks for a fault.
+	inDrill struct {
+		fault string
+		force bool
+		reply reply[Record]
+	}
+	// inSignal asks for a signal to a worker; index -1 means the leader.
+	inSignal struct {
+		index int
+		sig   syscall.Signal
+		reply reply[signalled]
+	}
+	// inDue: a deadline of the state has come.
+	inDue struct{ jitter float64 }
+)
+
+type signalled struct {
+	worker string
+	pid    int
+}
+
+// seatView is a member of the segment as the step needs it.
+type seatView struct {
+	seat     int
+	pid      uint32
+	ready    bool
+	bars     bool // wants no leadership by failover
+	priority int32
+	joined   uint64
+}
+
+// ringView is one term of the segment's ring. Times are mono ns, 0 unknown.
+type ringView struct {
+	term      uint64
+	pid       uint32
+	reason    role.Reason
+	ended     int64
+	detected  int64
+	claimed   int64
+	activated int64
+	retired   int64
+}
+
+func (inLaunched) sealed()   {}
+func (inUnlaunched) sealed() {}
+func (inEnded) sealed()      {}
+func (inExited) sealed()     {}
+func (inHooked) sealed()     {}
+func (inSeen) sealed()       {}
+func (inLost) sealed()       {}
+func (inRenewed) sealed()    {}
+func (inSockets) sealed()    {}
+func (inCalled) sealed()     {}
+func (inJob) sealed()        {}
+func (inReplay) sealed()     {}
+func (inHook) sealed()       {}
+func (inHit) sealed()        {}
+func (inClose) sealed()      {}
+func (inKill) sealed()       {}
+func (inAck) sealed()        {}
+func (inDrill) sealed()      {}
+func (inSignal) sealed()     {}
+func (inDue) sealed()        {}

@@ -1,0 +1,338 @@
+package supervisor
+
+import (
+	"time"
+
+	"github.com/standbyd/standbyd/coord/role"
+)
+
+// observe takes one look at the segment for true.
+func observe(t *turn, in input) {
+	seen := in.(inSeen)
+	s := &t.s
+	s.owner, s.active, s.epoch, s.seats = seen.owner, seen.active, seen.epoch, seen.seats
+	if seen.ring != nil {
+		s.ring = seen.ring
+	}
+	if s.pending != nil && s.pending.done {
+		s.pending.looks++
+	}
+	t.watchLeader()
+	for i := range s.workers {
+		if w := &s.workers[i]; w.pid != 0 && !w.dead {
+			t.word(i, t.view(w))
+		}
+	}
+	t.watchClaim()
+}
+
+// view is what the segment says of a worker, as a column of workerTable.
+func (t *turn) view(w *worker) word {
+	s := &t.s
+	if s.active.pid == uint32(w.pid) {
+		if s.owner == s.active && s.control.mode != controlClosed && s.control.resign != s.active.term {
+			return wLeader
+		}
+		return wDraining
+	}
+	for _, v := range s.seats {
+		if v.pid == uint32(w.pid) && v.ready {
+			return wStandby
+		}
+	}
+	return wWarming
+}
+
+// watchLeader compares the words with who led when we looked last.
+func (t *turn) watchLeader() {
+	s := &t.s
+	if s.led.term != 0 && (s.active != s.led.hold || s.owner != s.led.hold) {
+		t.loseLeader(t.whyLost())
+	}
+	if s.led.term == 0 && s.active.pid != 0 && s.active == s.owner && s.phase < phaseRenewing {
+		t.gainLeader()
+	}
+	if s.led.term == 0 {
+		s.adopted = false // whoever leads from now on came under our eyes
+	}
+}
+
+// whyLost names the end of the present leadership as well as it is known now;
+// a successor's entry in the ring knows best.
+func (t *turn) whyLost() role.Reason {
+	s := &t.s
+	if s.drill != nil && s.drill.term == s.led.term {
+		return role.ReasonDrill
+	}
+	if e := t.entryAfter(s.led.term); e != nil && e.reason != "" {
+		return e.reason
+	}
+	i := s.byPID(s.led.pid)
+	switch {
+	case i < 0 || s.workers[i].dead:
+		return role.ReasonCrash
+	case s.phase >= phaseClosing:
+		return role.ReasonStopped
+	case s.active.pid == 0 || s.owner.pid == 0:
+		return role.ReasonStepDown
+	}
+	return role.ReasonHang
+}
+
+// loseLeader ends the present leadership, if there is one.
+func (t *turn) loseLeader(reason role.Reason) {
+	s := &t.s
+	if s.led.term == 0 {
+		return
+	}
+	token := s.token(s.led.term)
+	name := s.nameOf(s.led.pid)
+	t.emit(Event{Type: EventLeaderLost, Worker: name, PID: int(s.led.pid), Token: token, Reason: reason})
+	if s.pending != nil && s.pending.term == s.led.term {
+		s.pending.done, s.pending.looks = true, recordLooks
+		t.writeRecords()
+	}
+	if s.told.Token != 0 {
+		tr := s.told
+		tr.Reason = reason
+		t.job(momentDemote, tr, nil)
+	}
+	s.told, s.failing, s.retryAt, s.retries = role.Transition{}, nil, 0, 0
+	s.led = leadership{worker: -1}
+}
+
+// gainLeader begins the leadership that the active word names.
+func (t *turn) gainLeader() {
+	s := &t.s
+	s.led = leadership{hold: s.active, worker: s.byPID(s.active.pid), prev: s.ledBy}
+	s.led.reason = t.reasonOf(s.active.term)
+	name := s.nameOf(s.active.pid)
+	told := s.led.reason
+	if s.adopted {
+		told = role.ReasonAdopted
+	}
+	s.told = role.Transition{Role: s.policy.Name, Token: s.token(s.active.term), Worker: name, PID: int(s.active.pid),
+		Previous: s.ledBy, Reason: told, Segment: s.segment}
+	t.emit(Event{Type: EventLeaderActive, Worker: name, PID: int(s.active.pid), Token: s.told.Token, Reason: told})
+	s.ledBy = name
+	if s.active.term > s.recorded {
+		s.pending = &pendingRecord{term: s.active.term}
+	}
+	if !t.job(momentPromote, s.told, nil) || s.adopted {
+		if s.pending != nil {
+			s.pending.done = true
+		}
+	}
+	t.countFailovers()
+	s.adopted = false
+	if s.control.mode == controlOpen && s.control.nominee >= 0 {
+		s.control.nominee, s.control.until = -1, 0
+		t.setControl()
+	}
+}
+
+// reasonOf is the reason for a term: ours, or the claimant's own.
+func (t *turn) reasonOf(term uint64) role.Reason {
+	s := &t.s
+	before := t.activeBefore(term)
+	if s.drill != nil && before != nil && s.drill.term == before.term {
+		return role.ReasonDrill
+	}
+	e := t.entry(term)
+	if before != nil {
+		// Terms that never got active are not changes of leader: the reason is
+		// that of the first claim after the leader that ended.
+		if first := t.entryAfter(before.term); first != nil {
+			e = first
+		}
+	}
+	switch {
+	case e != nil && e.reason != "":
+		return e.reason
+	case before == nil:
+		return role.ReasonFirst
+	}
+	return role.ReasonCrash
+}
+
+// countFailovers spends the budget, and holds the role when it is gone.
+func (t *turn) countFailovers() {
+	s := &t.s
+	recent := s.failovers[:0:0]
+	for _, at := range s.failovers {
+		if at > t.now.Mono-int64(s.policy.Per) {
+			recent = append(recent, at)
+		}
+	}
+	for i := range s.ring {
+		e := &s.ring[i]
+		if e.term <= s.counted || e.term > s.led.term || e.activated == 0 && e.term != s.led.term {
+			continue
+		}
+		at := e.activated
+		if at == 0 {
+			at = t.now.Mono
+		}
+		if failover(t.reasonOf(e.term)) && at > t.now.Mono-int64(s.policy.Per) {
+			recent = append(recent, at)
+		}
+	}
+	s.counted = s.led.term
+	s.failovers = recent
+	if len(recent) < s.policy.Failovers || s.control.mode != controlOpen {
+		return
+	}
+	s.control.mode, s.control.nominee = controlHeld, -1
+	s.control.until = t.now.after(s.policy.CoolDown)
+	t.setControl()
+	t.warn("%s", t.reasonFor())
+}
+
+// failover: the reasons that spend the budget.
+func failover(r role.Reason) bool {
+	switch r {
+	case role.ReasonCrash, role.ReasonHang, role.ReasonDrill, role.ReasonForced:
+		return true
+	}
+	return false
+}
+
+// watchClaim asks the hooks about a candidate that waits at the gate.
+func (t *turn) watchClaim() {
+	s := &t.s
+	term := s.owner.term
+	if s.owner.pid == 0 || s.owner == s.active || s.phase >= phaseRenewing {
+		s.claim, s.claimS = 0, 0
+		return
+	}
+	if s.claim != term {
+		s.claim, s.claimS = term, t.now.Mono
+	}
+	if !s.hooked || !s.control.gate || s.control.granted == term || s.control.resign == term || s.asking == term {
+		return
+	}
+	s.asking = term
+	if !t.job(momentPrePromote, role.Transition{Role: s.policy.Name, Token: s.token(term), Worker: s.nameOf(s.owner.pid),
+		PID: int(s.owner.pid), Previous: s.ledBy, Reason: t.reasonOf(term), Segment: s.segment}, nil) {
+		s.control.granted = term
+		t.setControl()
+	}
+}
+
+// The ring, which a state keeps newest last.
+
+func (t *turn) entry(term uint64) *ringView {
+	for i := len(t.s.ring) - 1; i >= 0; i-- {
+		if t.s.ring[i].term == term {
+			return &t.s.ring[i]
+		}
+	}
+	return nil
+}
+
+// entryAfter is the first claim after a term.
+func (t *turn) entryAfter(term uint64) *ringView {
+	for i := range t.s.ring {
+		if t.s.ring[i].term > term {
+			return &t.s.ring[i]
+		}
+	}
+	return nil
+}
+
+// activeBefore is the last term before one that really led.
+func (t *turn) activeBefore(term uint64) *ringView {
+	for i := len(t.s.ring) - 1; i >= 0; i-- {
+		if e := &t.s.ring[i]; e.term < term && e.activated != 0 {
+			return e
+		}
+	}
+	return nil
+}
+
+// recordLooks is how many looks a record waits for the claimant's own stamp,
+// which follows the active word by a few instructions.
+const recordLooks = 5
+
+// writeRecords turns the terms that are through into history.
+func (t *turn) writeRecords() {
+	s := &t.s
+	p := s.pending
+	if p == nil || !p.done {
+		return
+	}
+	if e := t.entry(p.term); (e == nil || e.activated == 0) && p.looks < recordLooks {
+		return
+	}
+	s.pending = nil
+	for i := range s.ring {
+		if e := s.ring[i]; e.term > s.recorded && e.term < p.term && e.activated != 0 {
+			t.write(t.record(e, 0))
+		}
+	}
+	e := ringView{term: p.term, pid: s.led.pid}
+	if got := t.entry(p.term); got != nil {
+		e = *got
+	}
+	rec := t.record(e, p.hooks)
+	t.write(rec)
+	s.recorded = p.term
+	if d := s.drill; d != nil && rec.Reason == role.ReasonDrill {
+		if d.fault == "stop" {
+			// Under fence = "token" nobody ends the old leader: let it see its loss.
+			t.do(doSignal{index: d.index, sig: signalContinue})
+		}
+		respond(t, d.reply, rec, nil)
+		s.drill = nil
+	}
+}
+
+func (t *turn) write(rec Record) {
+	t.do(doRecord{rec})
+	if rec.Reason != role.ReasonFirst {
+		kept := rec
+		t.s.last = &kept
+		t.emit(Event{Type: EventFailover, Worker: rec.To, PID: rec.ToPID, Token: rec.Token, Reason: rec.Reason, Record: &kept})
+	}
+}
+
+// record measures one change of leader.
+func (t *turn) record(e ringView, hooks int64) Record {
+	s := &t.s
+	rec := Record{Role: s.policy.Name, At: t.now.Wall, Reason: t.reasonOf(e.term), Term: e.term, Token: s.token(e.term),
+		To: s.nameOf(e.pid), ToPID: int(e.pid)}
+	if e.activated != 0 {
+		rec.At = t.wall(e.activated)
+	}
+	var zero int64
+	if before := t.activeBefore(e.term); before != nil {
+		rec.From, rec.FromPID = s.nameOf(before.pid), int(before.pid)
+		zero = earliest(before.ended, before.retired, e.detected)
+		if s.drill != nil && s.drill.term == before.term && s.drill.zero != 0 {
+			zero = s.drill.zero
+		}
+	}
+	if e.activated == 0 || e.activated >= s.since {
+		rec.DetectedUS = phaseUS(e.detected, zero)
+	}
+	rec.ClaimedUS, rec.ActiveUS, rec.HooksUS = phaseUS(e.claimed, zero), phaseUS(e.activated, zero), phaseUS(hooks, zero)
+	return rec
+}
+
+func earliest(times ...int64) (first int64) {
+	for _, at := range times {
+		if at != 0 && (first == 0 || at < first) {
+			first = at
+		}
+	}
+	return first
+}
+
+// phaseUS is nil unless both ends were measured.
+func phaseUS(at, zero int64) *float64 {
+	if at == 0 || zero == 0 || at < zero {
+		return nil
+	}
+	us := float64(at-zero) / float64(time.Microsecond)
+	return &us
+}

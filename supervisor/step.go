@@ -1,0 +1,217 @@
+package supervisor
+
+import (
+	"fmt"
+
+	"github.com/standbyd/standbyd/coord/role"
+)
+
+// turn is one step at work: the state that it makes and the effects so far.
+type turn struct {
+	s   state
+	now moment
+	in  input
+	out []effect
+}
+
+// step decides what follows from one input. It is pure: no clock, no I/O, no
+// randomness of its own; the state that it gets is not changed.
+func step(s state, in input, now moment) (state, []effect) {
+	t := &turn{s: s.clone(), now: now, in: in}
+	was := s.shown()
+	switch in := in.(type) {
+	case inLaunched:
+		t.word(in.index, wLaunched)
+	case inUnlaunched:
+		t.word(in.index, wUnlaunched)
+	case inEnded:
+		if t.s.workers[in.index].pid == in.pid {
+			t.word(in.index, wEnded)
+		}
+	case inExited:
+		if t.s.workers[in.index].pid == in.pid {
+			t.word(in.index, wExited)
+		}
+	case inDue:
+		for i := range t.s.workers {
+			if due := t.s.workers[i].due; due != 0 && due <= now.Mono {
+				t.word(i, wDue)
+			}
+		}
+		t.happen(hDue)
+	case inHooked:
+		t.happen(hHooked)
+	case inSeen:
+		t.happen(hSeen)
+	case inLost:
+		t.happen(hLost)
+	case inRenewed:
+		t.happen(hRenewed)
+	case inSockets:
+		t.happen(hSockets)
+	case inJob:
+		t.happen(hJob)
+	case inReplay:
+		t.happen(hReplay)
+	case inAck:
+		t.happen(hAck)
+	case inDrill:
+		t.happen(hDrill)
+	case inClose:
+		t.happen(hClose)
+	case inKill:
+		t.happen(hKill)
+	// What follows is the same whatever the role is doing.
+	case inCalled:
+		t.noteCall(in)
+	case inHook:
+		t.emit(Event{Type: EventPlugin, Plugin: t.s.policy.Hooks[in.hook].Name, Token: t.s.told.Token})
+	case inHit:
+		t.noteHit(in)
+	case inSignal:
+		t.signal(in)
+	default:
+		panic(fmt.Sprintf("supervisor: an input without a column: %T", in))
+	}
+	t.settle()
+	if is := t.s.shown(); is != was {
+		text := fmt.Sprintf("%s -> %s", was, is)
+		if t.s.why != "" {
+			text += ": " + t.s.why
+		}
+		t.emit(Event{Type: EventRoleState, Text: text})
+	}
+	return t.s, t.out
+}
+
+func (t *turn) word(i int, w word) { workerTable[t.s.workers[i].lot][w](t, i) }
+
+func (t *turn) happen(h happening) { roleTable[t.s.phase][h](t, t.in) }
+
+func (t *turn) do(e effect) { t.out = append(t.out, e) }
+
+func (t *turn) emit(e Event) { t.do(doEmit{e}) }
+
+func (t *turn) warn(format string, args ...any) {
+	t.emit(Event{Type: EventWarning, Text: fmt.Sprintf(format, args...)})
+}
+
+func (t *turn) setControl() { t.do(doControl{t.s.control}) }
+
+// job hands a transition to the hooks, if there are any.
+func (t *turn) job(kind hookMoment, tr role.Transition, only []int) bool {
+	if len(t.s.policy.Hooks) == 0 {
+		return false
+	}
+	t.s.jobs++
+	t.do(doJob{kind, tr, only})
+	return true
+}
+
+func respond[T any](t *turn, to reply[T], value T, err error) {
+	if to != nil {
+		t.do(doAnswer{func() { to <- answer[T]{value, err} }})
+	}
+}
+
+// settle does what has become possible, whatever the input was.
+func (t *turn) settle() {
+	s := &t.s
+	switch s.phase {
+	case phaseStarting, phaseLed, phaseVacant, phaseHeld:
+		t.place()
+		t.rebind()
+	case phaseRenewing:
+		if s.processes() == 0 && s.jobs == 0 && !s.renewing && s.retryAt == 0 {
+			s.renewing = true
+			t.do(doRenew{})
+		}
+	case phaseClosing:
+		if s.byPID(s.owner.pid) < 0 && s.byPID(s.active.pid) < 0 {
+			t.loseLeader(role.ReasonStopped)
+			if s.jobs == 0 {
+				t.beginStopping()
+			}
+		}
+	}
+	if s.phase == phaseStopping && s.processes() == 0 && (s.jobs == 0 || s.killed) {
+		s.phase = phaseEnding
+		s.jobs = 0
+		if !t.job(momentStop, role.Transition{}, nil) {
+			t.becomeStoppedRole()
+		}
+	}
+	t.writeRecords()
+}
+
+// place names what the running role is doing, and why.
+func (t *turn) place() {
+	s := &t.s
+	switch {
+	case s.led.term != 0:
+		s.phase = phaseLed
+	case s.control.mode == controlHeld:
+		s.phase = phaseHeld
+	case s.ledBy != "":
+		s.phase = phaseVacant
+	default:
+		s.phase = phaseStarting
+	}
+	s.why = t.reasonFor()
+}
+
+func (t *turn) reasonFor() string {
+	s := &t.s
+	if s.control.mode == controlHeld {
+		return fmt.Sprintf("%d failovers within %v: no further takeover before %s; `standbyd ack %s` allows it at once",
+			s.policy.Failovers, s.policy.Per, t.wall(s.control.until).Format("15:04:05"), s.policy.Name)
+	}
+	if s.led.term != 0 {
+		return ""
+	}
+	if i := s.byPID(s.owner.pid); i >= 0 {
+		switch {
+		case s.control.gate && s.control.granted != s.owner.term:
+			return s.workers[i].name + " holds the lease and waits for the plugins' consent"
+		case s.active.pid != 0 && s.active.pid != s.owner.pid:
+			return fmt.Sprintf("%s holds the lease and waits for the end of pid %d", s.workers[i].name, s.active.pid)
+		}
+		return s.workers[i].name + " holds the lease and is about to lead"
+	}
+	text := ""
+	for i := range s.workers {
+		w := &s.workers[i]
+		if w.ready {
+			return "a standby is ready and about to take over"
+		}
+		if w.why != "" {
+			if text != "" {
+				text += "; "
+			}
+			text += fmt.Sprintf("%s %s: %s", w.name, w.lot, w.why)
+		}
+	}
+	if text == "" {
+		return "no worker is ready yet"
+	}
+	return "no worker is ready: " + text
+}
+
+// rebind binds listeners that could not be had back from the workers, once
+// nobody can hold them any more.
+func (t *turn) rebind() {
+	s := &t.s
+	if !s.sockets && !s.binding && s.socketsS == 0 && s.processes() == 0 {
+		s.binding = true
+		t.do(doBindSockets{})
+	}
+}
+
+func (t *turn) noteCall(in inCalled) {
+	e := Event{Type: EventHook, Plugin: t.s.policy.Hooks[in.hook].Name, Worker: in.t.Worker, PID: in.t.PID,
+		Token: in.t.Token, Reason: in.t.Reason, Text: in.moment.String()}
+	if in.err != nil {
+		e.Error = in.err.Error()
+	}
+	t.emit(e)
+}

@@ -1,0 +1,376 @@
+package supervisor
+
+import (
+	"fmt"
+	"slices"
+	"syscall"
+	"time"
+
+	"github.com/standbyd/standbyd/coord/role"
+)
+
+// The cells of roleTable.
+
+func rIgnore(*turn, input) {}
+
+// begin launches what is wanted, now that the hooks have started.
+func begin(t *turn, in input) {
+	noteHooked(t, in)
+	t.startWanted()
+}
+
+func noteHooked(t *turn, in input) {
+	t.s.hooked = true
+	t.s.control.gate = in.(inHooked).gate
+	if t.s.phase < phaseClosing {
+		t.setControl()
+	}
+	t.watchClaim()
+}
+
+// startWanted launches every worker of the config that has no process and
+// waits for nothing but that.
+func (t *turn) startWanted() {
+	for i := range t.s.workers {
+		w := &t.s.workers[i]
+		if !w.extra && w.pid == 0 && w.due == 0 && (w.lot == lotBackoff || w.lot == lotStopped && w.lastExit == nil) {
+			t.word(i, wStart)
+		}
+	}
+}
+
+// useSockets follows a try to have all listeners.
+func useSockets(t *turn, in input) {
+	got := in.(inSockets)
+	t.s.binding = false
+	if got.ok {
+		t.s.sockets, t.s.socketsS = true, 0
+		if t.s.hooked && t.s.phase != phaseRenewing {
+			t.startWanted()
+		}
+		return
+	}
+	if got.err != nil {
+		t.warn("%v", got.err)
+		if t.s.processes() == 0 {
+			t.s.socketsS = t.now.after(socketRetry)
+		}
+	}
+}
+
+const socketRetry = time.Second
+
+// renew ends everything that uses the lost segment; settle asks for a new one
+// when that is done.
+func renew(t *turn, in input) {
+	t.warn("segment %s cannot be used any more, all workers are started anew: %v", t.s.segment, in.(inLost).err)
+	t.loseLeader(role.ReasonCrash)
+	t.s.phase, t.s.why = phaseRenewing, "the segment was lost; waits for the end of the workers that used it"
+	t.s.owner, t.s.active, t.s.asking = hold{}, hold{}, 0
+	t.s.retryAt, t.s.renewing = 0, false
+	for i := range t.s.workers {
+		w := &t.s.workers[i]
+		if w.pid == 0 {
+			continue
+		}
+		wanted := w.wanted
+		t.word(i, wKill)
+		w.wanted = wanted
+	}
+}
+
+func resume(t *turn, in input) {
+	got := in.(inRenewed)
+	s := &t.s
+	s.renewing = false
+	if got.err != nil {
+		s.why = "no new segment: " + got.err.Error()
+		t.warn("%s", s.why)
+		s.retryAt = t.now.after(socketRetry)
+		return
+	}
+	s.generation, s.segment = got.generation, got.segment
+	s.recorded, s.counted, s.ring, s.seats = 0, 0, nil, nil
+	s.control = controlWord{gate: s.control.gate, nominee: -1}
+	s.phase = phaseStarting
+	t.setControl()
+	if s.hooked {
+		t.startWanted()
+	}
+}
+
+// hookDone follows one job of the hook queue.
+func hookDone(t *turn, in input) {
+	got := in.(inJob)
+	s := &t.s
+	if s.jobs > 0 {
+		s.jobs--
+	}
+	term := got.t.Token.Term()
+	switch got.kind {
+	case momentPromote:
+		if s.pending != nil && s.pending.term == term && !s.pending.done {
+			s.pending.done = true
+			if got.err == nil {
+				s.pending.hooks = got.at
+			}
+		}
+		if got.t.Token != s.told.Token {
+			return // it has ended meanwhile: the demote is on its way
+		}
+		t.promoted(got)
+	case momentPrePromote:
+		if s.asking == term {
+			s.asking = 0
+		}
+		if s.owner.term != term || s.owner.pid == 0 || s.phase > phaseRenewing {
+			return
+		}
+		if got.err != nil {
+			t.depose(term, int(s.owner.pid))
+			return
+		}
+		s.control.granted = term
+		t.setControl()
+	case momentStop:
+		t.becomeStoppedRole()
+	}
+}
+
+// promoted judges the end of an OnPromote job for the present leadership.
+func (t *turn) promoted(got inJob) {
+	s := &t.s
+	if got.err == nil {
+		s.failing, s.retryAt, s.retries = nil, 0, 0
+		t.job(momentAnnounce, got.t, nil)
+		return
+	}
+	if s.policy.HookFailure == "demote" {
+		t.depose(got.t.Token.Term(), got.t.PID)
+		return
+	}
+	s.failing = got.failed
+	s.retries++
+	s.retryAt = t.now.after(backOff(time.Second, time.Minute, s.retries, 0))
+}
+
+// depose asks a term to resign and sends its worker to the end of the row.
+func (t *turn) depose(term uint64, pid int) {
+	s := &t.s
+	s.control.resign = term
+	if i := s.byPID(uint32(pid)); i >= 0 {
+		s.workers[i].barred = t.now.after(s.policy.Probation)
+	}
+	if s.control.mode == controlOpen {
+		s.control.nominee, s.control.until = -1, 0
+		if seat := t.candidate(); seat >= 0 {
+			s.control.nominee, s.control.until = seat, t.now.after(s.policy.Probation)
+		}
+	}
+	t.setControl()
+}
+
+// candidate is the seat that goes next, or -1: ready, not barred, the highest
+// priority, then the earliest to join.
+func (t *turn) candidate() int {
+	best := -1
+	for i, v := range t.s.seats {
+		w := t.s.byPID(v.pid)
+		if !v.ready || v.bars || w < 0 || t.s.workers[w].barred > t.now.Mono {
+			continue
+		}
+		if best < 0 || v.priority > t.s.seats[best].priority ||
+			v.priority == t.s.seats[best].priority && v.joined < t.s.seats[best].joined {
+			best = i
+		}
+	}
+	if best < 0 {
+		return -1
+	}
+	return t.s.seats[best].seat
+}
+
+func replayHook(t *turn, in input) {
+	if t.s.told.Token != 0 {
+		t.job(momentPromote, t.s.told, []int{in.(inReplay).hook})
+	}
+}
+
+func roleDue(t *turn, _ input) {
+	s := &t.s
+	if s.control.mode == controlHeld && s.control.until <= t.now.Mono {
+		t.free()
+	}
+	if s.retryAt != 0 && s.retryAt <= t.now.Mono {
+		s.retryAt = 0
+		if len(s.failing) > 0 && s.told.Token != 0 {
+			t.job(momentPromote, s.told, slices.Clone(s.failing))
+		}
+	}
+	if s.socketsS != 0 && s.socketsS <= t.now.Mono {
+		s.socketsS = 0
+		if s.processes() > 0 {
+			t.do(doFetchSockets{})
+		}
+	}
+}
+
+func (t *turn) free() {
+	t.s.failovers = nil
+	t.s.control.mode, t.s.control.until = controlOpen, 0
+	t.setControl()
+}
+
+func ack(t *turn, in input) {
+	to := in.(inAck).reply
+	if t.s.control.mode != controlHeld {
+		respond(t, to, struct{}{}, ErrNotHeld)
+		return
+	}
+	t.free()
+	respond(t, to, struct{}{}, nil)
+}
+
+func refuseAck(t *turn, in input) { respond(t, in.(inAck).reply, struct{}{}, ErrNotHeld) }
+
+// drill hits the leader, if somebody can take over.
+func drill(t *turn, in input) {
+	ask := in.(inDrill)
+	s := &t.s
+	refuse := func(err error) { respond(t, ask.reply, Record{}, err) }
+	if s.led.worker < 0 {
+		refuse(ErrNoLeader)
+		return
+	}
+	if s.drill != nil {
+		refuse(ErrBusy)
+		return
+	}
+	if !ask.force {
+		if s.control.mode == controlHeld {
+			refuse(fmt.Errorf("%w: %s", ErrNoStandby, s.why))
+			return
+		}
+		if !t.standbyReady() {
+			refuse(ErrNoStandby)
+			return
+		}
+	}
+	sig := syscall.SIGKILL
+	if ask.fault == "stop" {
+		sig = syscall.SIGSTOP
+	}
+	s.drill = &drillState{term: s.led.term, fault: ask.fault, index: s.led.worker, reply: ask.reply}
+	t.do(doHit{s.led.worker, s.led.term, sig})
+}
+
+// standbyReady: somebody besides the leader is ready and willing.
+func (t *turn) standbyReady() bool {
+	for _, v := range t.s.seats {
+		if v.ready && !v.bars && v.pid != t.s.led.pid && t.s.byPID(v.pid) >= 0 {
+			return true
+		}
+	}
+	return false
+}
+
+func refuseDrill(t *turn, in input) {
+	err := ErrNoLeader
+	if t.s.phase >= phaseClosing {
+		err = ErrNotRunning
+	}
+	respond(t, in.(inDrill).reply, Record{}, err)
+}
+
+func (t *turn) noteHit(in inHit) {
+	d := t.s.drill
+	if d == nil || d.term != in.term {
+		return
+	}
+	d.zero = in.zero
+	if in.err != nil {
+		respond(t, d.reply, Record{}, in.err)
+		t.s.drill = nil
+	}
+}
+
+func (t *turn) signal(in inSignal) {
+	i := in.index
+	if i < 0 {
+		if i = t.s.led.worker; i < 0 {
+			respond(t, in.reply, signalled{}, ErrNoLeader)
+			return
+		}
+	}
+	if i >= len(t.s.workers) || t.s.workers[i].pid == 0 || t.s.workers[i].dead {
+		respond(t, in.reply, signalled{}, ErrNoProcess)
+		return
+	}
+	t.do(doSignal{i, in.sig, in.reply})
+}
+
+// beginClose: nobody claims any more, the leader drains.
+func beginClose(t *turn, _ input) {
+	t.close()
+	t.s.phase, t.s.why = phaseClosing, "is being shut down"
+	t.s.drainBy = t.now.after(t.s.policy.DrainTimeout + drainSlack)
+}
+
+func (t *turn) close() {
+	s := &t.s
+	s.control.mode, s.control.until, s.control.nominee = controlClosed, 0, -1
+	s.failing, s.retryAt, s.socketsS = nil, 0, 0
+	t.setControl()
+	if s.drill != nil {
+		respond(t, s.drill.reply, Record{}, ErrNotRunning)
+		s.drill = nil
+	}
+}
+
+// drainSlack lets a worker that ends itself at its drain limit tell so.
+const drainSlack = 250 * time.Millisecond
+
+func drainDue(t *turn, _ input) {
+	s := &t.s
+	if s.drainBy == 0 || s.drainBy > t.now.Mono {
+		return
+	}
+	s.drainBy = 0
+	for i := range s.workers {
+		pid := uint32(s.workers[i].pid)
+		if pid != 0 && (pid == s.active.pid || pid == s.owner.pid) && !s.workers[i].dead {
+			t.warn("%s (pid %d) did not stop leading within %v: killed", s.workers[i].name, s.workers[i].pid, s.policy.DrainTimeout)
+			t.word(i, wKill)
+		}
+	}
+}
+
+// skipDrain: without a segment nobody can drain in order.
+func skipDrain(t *turn, in input) {
+	t.warn("segment %s cannot be used any more: %v", t.s.segment, in.(inLost).err)
+	t.s.owner, t.s.active = hold{}, hold{}
+}
+
+func (t *turn) beginStopping() {
+	t.s.phase, t.s.drainBy = phaseStopping, 0
+	for i := range t.s.workers {
+		t.word(i, wStop)
+	}
+}
+
+func beginKill(t *turn, _ input) {
+	t.close()
+	t.s.killed, t.s.drainBy = true, 0
+	if t.s.phase < phaseStopping {
+		t.s.phase, t.s.why = phaseStopping, "is being killed"
+	}
+	for i := range t.s.workers {
+		t.word(i, wKill)
+	}
+	t.s.led = leadership{worker: -1}
+}
+
+func (t *turn) becomeStoppedRole() {
+	t.s.phase, t.s.why = phaseStopped, ""
+	t.do(doClear{})
+}

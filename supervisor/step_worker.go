@@ -1,0 +1,268 @@
+package supervisor
+
+import (
+	"fmt"
+	"slices"
+	"time"
+)
+
+// The cells of workerTable.
+
+// keptPIDs is how many past pids of a worker are remembered, to name them in
+// records of terms that nobody watched.
+const keptPIDs = 16
+
+func ignore(*turn, int) {}
+
+func want(t *turn, i int)   { t.s.workers[i].wanted = true }
+func unwant(t *turn, i int) { t.s.workers[i].wanted = false }
+
+// launch starts a process, or says what it waits for.
+func launch(t *turn, i int) {
+	w := &t.s.workers[i]
+	w.wanted, w.due = true, 0
+	waits := ""
+	switch {
+	case t.s.phase == phaseRenewing:
+		waits = "waits for a new segment"
+	case !t.s.sockets:
+		waits = "waits for the role's sockets"
+	}
+	if waits != "" {
+		w.lot, w.why = lotBackoff, waits
+		return
+	}
+	if w.lastExit != nil {
+		w.restarts++
+	}
+	w.lot, w.why = lotStarting, ""
+	w.startAt, w.readyAt, w.dead = t.now.Mono, 0, false
+	w.due = t.now.after(t.s.policy.StartTimeout)
+	t.do(doLaunch{i})
+}
+
+func ownProcess(t *turn, i int) {
+	w := &t.s.workers[i]
+	w.pid, w.started = t.in.(inLaunched).pid, t.now.Wall
+	t.emit(Event{Type: EventWorkerStarted, Worker: w.name, PID: w.pid})
+	if w.lot == lotStopping {
+		t.do(doSignal{index: i, sig: t.s.policy.stopSignal()})
+	}
+}
+
+// disown ends a process that nobody wants any more.
+func disown(t *turn, i int) {
+	w := &t.s.workers[i]
+	w.pid, w.started, w.lot = t.in.(inLaunched).pid, t.now.Wall, lotStopping
+	t.emit(Event{Type: EventWorkerStarted, Worker: w.name, PID: w.pid})
+	t.do(doKillGroup{i})
+}
+
+func becomeStandby(t *turn, i int) {
+	w := &t.s.workers[i]
+	w.lot, w.due, w.leading, w.why = lotStandby, 0, 0, ""
+	t.becomeReady(w)
+}
+
+func becomeLeader(t *turn, i int) {
+	w := &t.s.workers[i]
+	w.lot, w.due, w.leading, w.why = lotLeader, 0, t.s.active.term, ""
+	t.becomeReady(w)
+}
+
+func keepLeader(t *turn, i int) { t.s.workers[i].leading = t.s.active.term }
+
+func becomeDraining(t *turn, i int) {
+	w := &t.s.workers[i]
+	w.lot, w.due, w.leading = lotDraining, 0, t.s.active.term
+	t.becomeReady(w)
+}
+
+func becomeWarming(t *turn, i int) {
+	w := &t.s.workers[i]
+	w.lot, w.ready, w.readyAt, w.leading = lotStarting, false, 0, 0
+	w.why = "is not ready any more"
+}
+
+func (t *turn) becomeReady(w *worker) {
+	if w.ready {
+		return
+	}
+	w.ready, w.readyAt = true, t.now.Mono
+	t.emit(Event{Type: EventWorkerReady, Worker: w.name, PID: w.pid})
+}
+
+func bury(t *turn, i int) {
+	w := &t.s.workers[i]
+	if w.dead {
+		return
+	}
+	w.dead, w.due = true, 0
+	t.do(doBury{i})
+}
+
+func giveUpStart(t *turn, i int) {
+	w := &t.s.workers[i]
+	w.due = 0
+	w.why = fmt.Sprintf("not ready within %v", t.s.policy.StartTimeout)
+	t.do(doKillGroup{i})
+}
+
+func beginStop(t *turn, i int) {
+	w := &t.s.workers[i]
+	w.wanted, w.lot = false, lotStopping
+	w.due = t.now.after(t.s.policy.StopTimeout)
+	if w.pid != 0 && !w.dead {
+		t.do(doSignal{index: i, sig: t.s.policy.stopSignal()})
+	}
+}
+
+// killNow ends the process group. It comes back every few seconds while the
+// process does not die (it is stuck in the kernel), to say so.
+func killNow(t *turn, i int) {
+	w := &t.s.workers[i]
+	if w.lot == lotStopping && w.due != 0 {
+		w.why = fmt.Sprintf("pid %d did not end in time after SIG%s: killed", w.pid, t.s.policy.StopSignal)
+		if w.dead {
+			w.why = fmt.Sprintf("pid %d is dead and its last words are still being written", w.pid)
+		}
+		t.emit(Event{Type: EventWarning, Worker: w.name, PID: w.pid, Text: w.why})
+	}
+	if w.lot != lotStopping {
+		w.wanted = false
+	}
+	w.lot = lotStopping
+	w.due = t.now.after(killAgain)
+	t.do(doKillGroup{i})
+}
+
+const killAgain = 5 * time.Second
+
+func becomeStopped(t *turn, i int) {
+	w := &t.s.workers[i]
+	w.lot, w.wanted, w.due = lotStopped, false, 0
+}
+
+// endStop follows the end of a worker that was told to end.
+func endStop(t *turn, i int) {
+	w := &t.s.workers[i]
+	again := w.wanted && t.s.phase < phaseClosing && !w.extra
+	t.leave(i, t.in.(inExited).exit)
+	becomeStopped(t, i)
+	if again {
+		t.word(i, wStart)
+	}
+}
+
+// leave notes that the worker's process is no more.
+func (t *turn) leave(i int, exit Exit) {
+	w := &t.s.workers[i]
+	w.past = append(slices.Clone(w.past), w.pid)
+	if n := len(w.past); n > keptPIDs {
+		w.past = w.past[n-keptPIDs:]
+	}
+	e := Event{Type: EventWorkerExited, Worker: w.name, PID: w.pid, Exit: &exit}
+	if w.lot == lotStarting {
+		e.Text = w.why
+	}
+	t.emit(e)
+	w.lastExit, w.pid, w.ready, w.leading, w.due, w.dead = &exit, 0, false, 0, 0, false
+	if t.s.led.worker == i {
+		t.s.led.worker = -1
+	}
+}
+
+// restart follows the end of a worker that was not told to end.
+func restart(t *turn, i int) {
+	in := t.in.(inExited)
+	w := &t.s.workers[i]
+	why := describeExit(in.exit)
+	if w.lot == lotStarting && w.why != "" {
+		why = w.why
+	}
+	t.leave(i, in.exit)
+	switch {
+	case !w.wanted || w.extra || t.s.phase >= phaseClosing:
+		becomeStopped(t, i)
+		return
+	case t.s.policy.Restart == RestartNever,
+		t.s.policy.Restart == RestartOnFailure && in.exit.Code != nil && *in.exit.Code == 0:
+		becomeStopped(t, i)
+		w.why = fmt.Sprintf("%s; restart = %q", why, t.s.policy.Restart)
+		return
+	}
+	t.tryAgain(i, why, in.jitter)
+}
+
+// restartLater follows a launch that made no process.
+func restartLater(t *turn, i int) {
+	in := t.in.(inUnlaunched)
+	w := &t.s.workers[i]
+	w.lastExit = &Exit{At: t.now.Wall, Error: in.err.Error()}
+	t.tryAgain(i, in.err.Error(), in.jitter)
+}
+
+// tryAgain chooses between back-off and failed.
+func (t *turn) tryAgain(i int, why string, jitter float64) {
+	w, p := &t.s.workers[i], t.s.policy
+	recent := w.ends[:0:0]
+	for _, end := range w.ends {
+		if end > t.now.Mono-int64(p.BurstPer) {
+			recent = append(recent, end)
+		}
+	}
+	w.ends = append(recent, t.now.Mono)
+	if w.readyAt != 0 && t.now.Mono-w.readyAt >= int64(max(time.Second, w.pause)) {
+		w.row = 0
+	}
+	w.row++
+	w.readyAt = 0
+	if len(w.ends) >= p.Burst {
+		w.lot, w.ends, w.row, w.pause = lotFailed, nil, 0, 0
+		w.due = t.now.after(p.CoolDown)
+		w.why = fmt.Sprintf("ended %d times within %v, tried again at %s; last: %s", p.Burst, p.BurstPer, t.wall(w.due).Format("15:04:05"), why)
+		t.emit(Event{Type: EventWorkerFailed, Worker: w.name, Text: w.why})
+		return
+	}
+	w.pause = backOff(p.RestartDelay, p.RestartMaxDelay, w.row, jitter)
+	w.lot, w.due, w.why = lotBackoff, t.now.after(w.pause), why
+	t.emit(Event{Type: EventWorkerBackoff, Worker: w.name, Text: fmt.Sprintf("next start in %v: %s", w.pause.Round(time.Millisecond), why)})
+}
+
+// backOff doubles first with each failure in a row, up to most, and takes up
+// to a quarter off, so that workers that fell together do not rise together.
+func backOff(first, most time.Duration, row int, jitter float64) time.Duration {
+	d := first
+	for range row - 1 {
+		if d *= 2; d >= most {
+			break
+		}
+	}
+	if d > most {
+		d = most
+	}
+	return d - time.Duration(float64(d)*jitter/4)
+}
+
+func describeExit(e Exit) string {
+	switch {
+	case e.Error != "":
+		return e.Error
+	case e.Signal != "":
+		return "ended by signal " + e.Signal
+	case e.Code != nil:
+		if *e.Code == exitFenced {
+			return fmt.Sprintf("ended itself with status %d: its lead did not stop in time, or it was fenced", *e.Code)
+		}
+		return fmt.Sprintf("exit status %d", *e.Code)
+	}
+	return "ended, status unknown"
+}
+
+// exitFenced is a worker's status when package coord ended it.
+const exitFenced = 75
+
+// wall turns a mono time into one for people.
+func (t *turn) wall(mono int64) time.Time {
+	return t.now.Wall.Add(time.Duration(mono - t.now.Mono))
+}

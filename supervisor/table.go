@@ -1,0 +1,84 @@
+package supervisor
+
+// The whole behaviour on one screen. A row is what a worker or a role is
+// doing, a column is what can happen to it, a cell is the verb that decides.
+// Rows and columns are counted by their enums, so that a new one without an
+// answer does not compile or fails the test of every cell.
+
+// word is a column of workerTable.
+type word int
+
+const (
+	wLaunched   word = iota // a process exists
+	wUnlaunched             // none could be made
+	wWarming                // the segment: not ready
+	wStandby                // the segment: ready, A names another
+	wLeader                 // the segment: A and O name it
+	wDraining               // the segment: A names it, and it has to stop
+	wEnded                  // the process is dead
+	wExited                 // and buried
+	wDue                    // the deadline of its lot has come
+	wStart                  // it is wanted
+	wStop                   // it is not wanted any more
+	wKill                   // it has to end now
+	wordCount
+)
+
+var wordNames = [wordCount]string{"launched", "unlaunched", "warming", "standby", "leader", "draining", "ended", "exited", "due", "start", "stop", "kill"}
+
+type workerCell func(*turn, int)
+
+// workerTable is an array of functions of the package, filled by init because
+// the functions lead back to the table.
+var workerTable [lotCount][wordCount]workerCell
+
+func init() {
+	workerTable = [lotCount][wordCount]workerCell{
+		//            launched    unlaunched   warming        standby        leader        draining        ended exited  due       start      stop       kill
+		lotStopped:  {disown, ignore, ignore, ignore, ignore, ignore, ignore, ignore, ignore, launch, ignore, ignore},
+		lotStarting: {ownProcess, restartLater, ignore, becomeStandby, becomeLeader, becomeDraining, bury, restart, giveUpStart, want, beginStop, killNow},
+		lotStandby:  {disown, ignore, becomeWarming, ignore, becomeLeader, becomeDraining, bury, restart, ignore, want, beginStop, killNow},
+		lotLeader:   {disown, ignore, becomeWarming, becomeStandby, keepLeader, becomeDraining, bury, restart, ignore, want, beginStop, killNow},
+		lotDraining: {disown, ignore, becomeWarming, becomeStandby, becomeLeader, ignore, bury, restart, ignore, want, beginStop, killNow},
+		lotBackoff:  {disown, ignore, ignore, ignore, ignore, ignore, ignore, ignore, launch, launch, becomeStopped, becomeStopped},
+		lotFailed:   {disown, ignore, ignore, ignore, ignore, ignore, ignore, ignore, launch, launch, becomeStopped, becomeStopped},
+		lotStopping: {ownProcess, becomeStopped, ignore, ignore, ignore, ignore, bury, endStop, killNow, want, unwant, killNow},
+	}
+	roleTable = [phaseCount][happeningCount]roleCell{
+		//              hooked    seen         lost      renewed      sockets     job       replay   due          ack        drill        close       kill
+		phaseStarting: {begin, observe, renew, rIgnore, useSockets, hookDone, replayHook, roleDue, refuseAck, refuseDrill, beginClose, beginKill},
+		phaseLed:      {begin, observe, renew, rIgnore, useSockets, hookDone, replayHook, roleDue, ack, drill, beginClose, beginKill},
+		phaseVacant:   {begin, observe, renew, rIgnore, useSockets, hookDone, replayHook, roleDue, refuseAck, refuseDrill, beginClose, beginKill},
+		phaseHeld:     {begin, observe, renew, rIgnore, useSockets, hookDone, replayHook, roleDue, ack, refuseDrill, beginClose, beginKill},
+		phaseRenewing: {noteHooked, rIgnore, rIgnore, resume, useSockets, hookDone, rIgnore, roleDue, refuseAck, refuseDrill, beginClose, beginKill},
+		phaseClosing:  {noteHooked, observe, skipDrain, rIgnore, rIgnore, hookDone, rIgnore, drainDue, refuseAck, refuseDrill, rIgnore, beginKill},
+		phaseStopping: {noteHooked, observe, rIgnore, rIgnore, rIgnore, hookDone, rIgnore, rIgnore, refuseAck, refuseDrill, rIgnore, beginKill},
+		phaseEnding:   {rIgnore, rIgnore, rIgnore, rIgnore, rIgnore, hookDone, rIgnore, rIgnore, refuseAck, refuseDrill, rIgnore, beginKill},
+		phaseStopped:  {rIgnore, rIgnore, rIgnore, rIgnore, rIgnore, rIgnore, rIgnore, rIgnore, refuseAck, refuseDrill, rIgnore, rIgnore},
+	}
+}
+
+// happening is a column of roleTable.
+type happening int
+
+const (
+	hHooked happening = iota
+	hSeen
+	hLost
+	hRenewed
+	hSockets
+	hJob
+	hReplay
+	hDue
+	hAck
+	hDrill
+	hClose
+	hKill
+	happeningCount
+)
+
+var happeningNames = [happeningCount]string{"hooked", "seen", "lost", "renewed", "sockets", "job", "replay", "due", "ack", "drill", "close", "kill"}
+
+type roleCell func(*turn, input)
+
+var roleTable [phaseCount][happeningCount]roleCell
