@@ -1,0 +1,77 @@
+//go:build unix
+
+package capture
+
+import (
+	"bytes"
+	"time"
+	"unicode/utf8"
+)
+
+// stampLayout has a fixed width, so that lines of several files sort by text.
+const stampLayout = "2006-01-02T15:04:05.000000Z"
+
+// notePrefix marks the supervisor's own lines.
+const notePrefix = "standbyd: "
+
+func appendLine(b []byte, at time.Time, prefix string, text []byte) []byte {
+	b = at.UTC().AppendFormat(b, stampLayout)
+	b = append(b, ' ')
+	b = append(b, prefix...)
+	b = append(b, text...)
+	return append(b, '\n')
+}
+
+// splitter cuts a stream into lines. A line longer than maxLine is cut into
+// pieces of about that length, between characters.
+type splitter struct {
+	rest []byte // of a line whose end has not come yet; at most maxLine bytes
+}
+
+// feed calls emit with every line that is complete, without its newline. The
+// slice is valid during the call.
+func (s *splitter) feed(b []byte, emit func(line []byte)) {
+	for len(b) > 0 {
+		part := b
+		end := bytes.IndexByte(b, '\n')
+		if end >= 0 {
+			part = b[:end]
+		}
+		if room := maxLine - len(s.rest); len(part) > room {
+			room = characterEnd(part, room)
+			s.rest = append(s.rest, part[:room]...)
+			s.flush(emit)
+			b = b[room:]
+			continue
+		}
+		if end < 0 {
+			s.rest = append(s.rest, part...)
+			return
+		}
+		b = b[end+1:]
+		if len(s.rest) == 0 {
+			emit(bytes.TrimSuffix(part, []byte{'\r'}))
+			continue
+		}
+		s.rest = append(s.rest, part...)
+		s.flush(emit)
+	}
+}
+
+// characterEnd moves n, a place inside b, back to the start of a character.
+func characterEnd(b []byte, n int) int {
+	for back := 0; back < utf8.UTFMax && n-back > 0; back++ {
+		if utf8.RuneStart(b[n-back]) {
+			return n - back
+		}
+	}
+	return n
+}
+
+// flush emits what is left of a line without an end.
+func (s *splitter) flush(emit func(line []byte)) {
+	if len(s.rest) > 0 {
+		emit(bytes.TrimSuffix(s.rest, []byte{'\r'}))
+		s.rest = s.rest[:0]
+	}
+}
