@@ -1,0 +1,70 @@
+package config
+
+import (
+	"github.com/standbyd/standbyd/supervisor"
+)
+
+// Config is a config file, checked and with every default filled in.
+type Config struct {
+	File   string // absolute path of the file
+	Daemon Daemon
+	Roles  []Role // in the order of the file
+	// Warnings are about what stops nothing: a program that does not exist
+	// (yet), a limit that is likely to be too tight.
+	Warnings []Problem
+}
+
+// Daemon is the [supervisor] table.
+type Daemon struct {
+	LogLevel   string
+	LogFormat  string
+	RuntimeDir string // absolute
+	StateDir   string // absolute
+}
+
+// Role is one [role.NAME] table.
+type Role struct {
+	supervisor.RoleConfig                   // Env has env_file and env merged; Hooks is empty
+	EnvTable              map[string]string // the env key alone
+	EnvFile               string            // absolute, or ""
+	Plugins               []Plugin          // in the order of the file
+	Hints                 []string
+}
+
+// Plugin is one [[role.NAME.plugin]] table.
+type Plugin struct {
+	Name    string
+	Command []string // the first word is absolute, or to be found in PATH
+	SHA256  string
+	Env     map[string]string
+	Table   map[string]any // its config, as it stands in the file
+}
+
+// Worker is one [[role.NAME.worker]] table.
+type Worker struct {
+	Index int
+	supervisor.WorkerOptions
+}
+
+// Listen is one [[role.NAME.listen]] table.
+type Listen = supervisor.ListenConfig
+
+// DefaultDaemon returns the [supervisor] table of an empty file, for this user.
+func DefaultDaemon() Daemon {
+	return Daemon{LogLevel: "info", LogFormat: "text", RuntimeDir: DefaultRuntimeDir(), StateDir: DefaultStateDir()}
+}
+
+// DefaultRole returns a role with every default. Name, Command and Dir are empty.
+func DefaultRole() Role {
+	return Role{RoleConfig: supervisor.DefaultRole()}
+}
+
+// Supervisor returns what supervisor.New wants. Hooks are left to the caller:
+// they come from Role.Plugins.
+func (c *Config) Supervisor() supervisor.Config {
+	out := supervisor.Config{RuntimeDir: c.Daemon.RuntimeDir, StateDir: c.Daemon.StateDir, ConfigFile: c.File}
+	for _, r := range c.Roles {
+		out.Roles = append(out.Roles, r.RoleConfig)
+	}
+	return out
+}

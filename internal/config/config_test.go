@@ -1,0 +1,368 @@
+package config
+
+import (
+	"bytes"
+	"os"
+	"path/filepath"
+	"reflect"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/BurntSushi/toml"
+	"github.com/standbyd/standbyd/supervisor"
+)
+
+func write(t *testing.T, text string) string {
+	t.Helper()
+	file := filepath.Join(t.TempDir(), "standbyd.toml")
+	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return file
+}
+
+func load(t *testing.T, text string) *Config {
+	t.Helper()
+	c, err := Load(write(t, text))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return c
+}
+
+const full = `
+[supervisor]
+log_level = "debug"
+runtime_dir = "run"
+state_dir = "/var/tmp/state"
+
+[role.zeta]
+command = ["sh", "-c", "sleep 1"]
+workers = 4
+tick = "50ms"
+grace = 20
+preempt = "priority"
+proof = "exiting"
+fence = "tree"
+payload = 0
+restart = "on-failure"
+env = { A = "1", "B" = 'two "quoted" \ words' }
+stop_signal = "INT"
+stop_timeout = "1m30s"
+progress_timeout = "10s"
+failovers = 60
+log_max_size = "64MiB"
+hints = ["curl http://{http}/"]
+
+[[role.zeta.worker]]
+index = 2
+priority = -5
+nofailover = true
+
+[[role.zeta.listen]]
+name = "http"
+address = "127.0.0.1:8080"
+
+[[role.zeta.listen]]
+name = "local"
+address = "./run/zeta.sock"
+
+[[role.zeta.plugin]]
+name = "snapshot"
+command = ["./bin/standbyd-snapshot", "-v"]
+env = { X = "y" }
+config = { dir = "./data", every = "1m", keep = 5, ratio = 0.5, on = true, list = [1, 2], deep = { a = "b" }, at = 2026-01-02T03:04:05Z, day = 2026-01-02 }
+
+[role.alpha]
+command = ["./worker"]
+`
+
+func TestLoadFillsInEverything(t *testing.T) {
+	file := write(t, full)
+	c, err := Load(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	dir := filepath.Dir(file)
+	if c.Daemon.LogLevel != "debug" || c.Daemon.LogFormat != "text" || c.Daemon.RuntimeDir != filepath.Join(dir, "run") || c.Daemon.StateDir != "/var/tmp/state" {
+		t.Errorf("daemon: %+v", c.Daemon)
+	}
+	if len(c.Roles) != 2 || c.Roles[0].Name != "zeta" || c.Roles[1].Name != "alpha" {
+		t.Fatalf("roles are not in the order of the file: %+v", c.Roles)
+	}
+	zeta := c.Roles[0]
+	want := supervisor.DefaultRole()
+	want.Name, want.Dir = "zeta", dir
+	want.Command = []string{"sh", "-c", "sleep 1"}
+	want.Workers, want.Tick, want.Grace = 4, 50*time.Millisecond, 20
+	want.Preempt, want.Proof, want.Fence, want.Payload = "priority", "exiting", "tree", 0
+	want.Restart, want.StopSignal, want.StopTimeout = "on-failure", "INT", 90*time.Second
+	want.ProgressTimeout, want.Failovers, want.LogMaxBytes = 10*time.Second, 60, 64<<20
+	want.Env = map[string]string{"A": "1", "B": `two "quoted" \ words`}
+	want.WorkerOptions = map[int]supervisor.WorkerOptions{2: {Priority: -5, NoFailover: true}}
+	want.Listen = []supervisor.ListenConfig{
+		{Name: "http", Network: "tcp", Address: "127.0.0.1:8080"},
+		{Name: "local", Network: "unix", Address: filepath.Join(dir, "run/zeta.sock")},
+	}
+	if !reflect.DeepEqual(zeta.RoleConfig, want) {
+		t.Errorf("zeta:\ngot  %+v\nwant %+v", zeta.RoleConfig, want)
+	}
+	if p := zeta.Plugins[0]; p.Name != "snapshot" || p.Command[0] != filepath.Join(dir, "bin/standbyd-snapshot") || p.Command[1] != "-v" ||
+		p.Env["X"] != "y" || p.Table["keep"] != int64(5) || p.Table["dir"] != "./data" {
+		t.Errorf("plugin: %+v", p)
+	}
+	if alpha := c.Roles[1]; alpha.Command[0] != filepath.Join(dir, "worker") || alpha.Workers != 3 {
+		t.Errorf("alpha: %+v", alpha)
+	}
+	if s := c.Supervisor(); s.ConfigFile != file || len(s.Roles) != 2 || s.RuntimeDir != c.Daemon.RuntimeDir {
+		t.Errorf("supervisor config: %+v", s)
+	}
+}
+
+func TestEffectiveConfigReadsBackTheSame(t *testing.T) {
+	first := load(t, full)
+	var printed bytes.Buffer
+	if err := first.Print(&printed); err != nil {
+		t.Fatal(err)
+	}
+	second, err := Load(write(t, printed.String()))
+	if err != nil {
+		t.Fatalf("%v in:\n%s", err, printed.String())
+	}
+	for i := range first.Roles { // dir is printed, so it does not follow the second file
+		if !reflect.DeepEqual(first.Roles[i], second.Roles[i]) {
+			t.Errorf("role %d:\nfirst  %+v\nsecond %+v", i, first.Roles[i], second.Roles[i])
+		}
+	}
+	if first.Daemon != second.Daemon {
+		t.Errorf("daemon: first %+v, second %+v", first.Daemon, second.Daemon)
+	}
+	var again bytes.Buffer
+	if err := second.Print(&again); err != nil || again.String() != printed.String() {
+		t.Errorf("printed twice:\n%s\nand:\n%s", printed.String(), again.String())
+	}
+}
+
+// TestEveryKeyIsPrinted catches a key whose show forgets what read stored.
+func TestEveryKeyIsPrinted(t *testing.T) {
+	var printed bytes.Buffer
+	c := load(t, full)
+	c.Roles[0].User, c.Roles[0].Group, c.Roles[0].EnvFile = "root", "root", "/dev/null"
+	c.Roles[0].Plugins[0].SHA256 = strings.Repeat("a", 64)
+	if err := c.Print(&printed); err != nil {
+		t.Fatal(err)
+	}
+	for _, names := range [][]string{keyNames(daemonKeys), keyNames(roleKeys), keyNames(workerKeys), keyNames(listenKeys), keyNames(pluginKeys)} {
+		for _, name := range names {
+			if !strings.Contains(printed.String(), "\n"+name+" = ") {
+				t.Errorf("%s is not printed in:\n%s", name, printed.String())
+			}
+		}
+	}
+}
+
+func TestEnvFileIsMergedBelowEnv(t *testing.T) {
+	file := write(t, "[role.kv]\ncommand = [\"sh\"]\nenv_file = \"kv.env\"\nenv = { A = \"table\" }\n")
+	if err := os.WriteFile(filepath.Join(filepath.Dir(file), "kv.env"),
+		[]byte("# comment\nA=file\nexport B=\"two words\"\nC='x=y'\n\nD=\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	c, err := Load(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := map[string]string{"A": "table", "B": "two words", "C": "x=y", "D": ""}
+	if got := c.Roles[0].Env; !reflect.DeepEqual(got, want) {
+		t.Errorf("env = %v, want %v", got, want)
+	}
+	if got := c.Roles[0].EnvTable; len(got) != 1 {
+		t.Errorf("env table = %v", got)
+	}
+}
+
+func TestWarningsStopNothing(t *testing.T) {
+	c := load(t, `
+[role.a]
+command = ["./missing"]
+workers = 1
+tick = "1ms"
+[role.b]
+command = ["no-such-program-anywhere"]
+preempt = "priority"
+dir = "nowhere"
+`)
+	var all strings.Builder
+	for _, w := range c.Warnings {
+		all.WriteString(w.String() + "\n")
+	}
+	for _, want := range []string{
+		"role.a.command[0]: ", "missing does not exist (yet)",
+		"there is no standby", "busy Go worker",
+		`there is no program "no-such-program-anywhere" in PATH`,
+		"no [[role.b.worker]] has a priority", "nowhere is not a folder",
+	} {
+		if !strings.Contains(all.String(), want) {
+			t.Errorf("no warning with %q in:\n%s", want, all.String())
+		}
+	}
+}
+
+func TestRuntimeDirOfBrokenFile(t *testing.T) {
+	file := write(t, "[supervisor]\nruntime_dir = \"r\"\n[role.kv]\nno_such_key = 1\n")
+	got, err := RuntimeDirOf(file)
+	if want := filepath.Join(filepath.Dir(file), "r"); err != nil || got != want {
+		t.Errorf("RuntimeDirOf = %q, %v; want %q", got, err, want)
+	}
+	if _, err := RuntimeDirOf(filepath.Join(t.TempDir(), "none.toml")); err == nil || !os.IsNotExist(underlying(err)) {
+		t.Errorf("a missing file: %v", err)
+	}
+}
+
+func underlying(err error) error {
+	for {
+		u, ok := err.(interface{ Unwrap() error })
+		if !ok {
+			return err
+		}
+		err = u.Unwrap()
+	}
+}
+
+// TestEveryKeyHasAPlace compares the locator with the decoder's own list.
+func TestEveryKeyHasAPlace(t *testing.T) {
+	documents := []string{full, `
+# comment with [brackets] and "quotes
+a.b . "c d" = 1 # trailing = comment
+"q\"uote" = 'lit\eral'
+multi = """
+[not.a.table]
+key = "x" \"""
+"""
+raw = '''
+it's
+'''
+list = [ [1, 2], # one
+  ["a,]", 'b#'], { x = 1, y.z = [ { w = "}" } ] },
+]
+inline = {a={b={c=1}}, d = "e"}
+date = 1979-05-27 07:32:00
+empty = []
+none = {}
+
+[t . "u v" ]
+k = 1
+[[arr.of]]
+n = 1
+[[arr.of]]
+n = 2
+[arr.of.sub]
+m = 3
+[[arr.of.deep]]
+d = 1
+[[arr.of.deep]]
+d = 2
+`}
+	for _, text := range documents {
+		var out map[string]any
+		if _, err := toml.Decode(text, &out); err != nil {
+			t.Fatal(err)
+		}
+		at := locate(text)
+		walk("", out, func(path string, leaf bool) {
+			if _, ok := at.keys[path]; !ok {
+				t.Errorf("no place of key %s", path)
+			}
+			if _, ok := at.values[path]; leaf && !ok {
+				t.Errorf("no place of value %s", path)
+			}
+		})
+	}
+	at := locate(documents[1])
+	for path, want := range map[string]place{
+		`a.b."c d"`:                {3, 7},
+		"multi":                    {5, 1},
+		"raw":                      {9, 1},
+		"list[2].y.z[0].w":         {13, 37},
+		"arr.of[1].n":              {25, 1},
+		"arr.of[1].deep[1].d":      {31, 1},
+		`"q\"uote"`:                {4, 1},
+		"inline.a.b.c":             {15, 17},
+		"date":                     {16, 1},
+		"arr.of[1].sub.m":          {27, 1},
+		`t."u v".k`:                {21, 1},
+		"list[1][1]":               {13, 11},
+		"arr.of[0].n":              {23, 1},
+		"arr.of[1].deep[0].d":      {29, 1},
+		"arr.of[1].deep[0].absent": {},
+	} {
+		if got := at.keys[path]; got != want {
+			t.Errorf("%s is at %v, want %v", path, got, want)
+		}
+	}
+}
+
+func walk(path string, v any, visit func(path string, leaf bool)) {
+	switch v := v.(type) {
+	case map[string]any:
+		for k, e := range v {
+			p := joinPath(path, k)
+			_, table := e.(map[string]any)
+			_, tables := e.([]map[string]any)
+			visit(p, !table && !tables)
+			walk(p, e, visit)
+		}
+	case []map[string]any:
+		for i, e := range v {
+			visit(indexPath(path, i), false)
+			walk(indexPath(path, i), e, visit)
+		}
+	case []any:
+		for i, e := range v {
+			visit(indexPath(path, i), true)
+			walk(indexPath(path, i), e, visit)
+		}
+	}
+}
+
+// FuzzLoad: whatever the text, Load ends, and an error of the text is Problems.
+func FuzzLoad(f *testing.F) {
+	f.Add(full)
+	files, _ := filepath.Glob("testdata/broken/*.toml")
+	for _, file := range files {
+		raw, err := os.ReadFile(file)
+		if err != nil {
+			f.Fatal(err)
+		}
+		f.Add(string(raw))
+	}
+	f.Fuzz(func(t *testing.T, text string) {
+		c, err := Load(write(t, text))
+		if err != nil {
+			if _, ok := err.(Problems); !ok {
+				t.Fatalf("%T: %v", err, err)
+			}
+			return
+		}
+		var printed bytes.Buffer
+		if err := c.Print(&printed); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := Load(write(t, printed.String())); err != nil {
+			t.Fatalf("the effective config is broken: %v\n%s", err, printed.String())
+		}
+	})
+}
+
+func TestNearest(t *testing.T) {
+	names := keyNames(roleKeys)
+	for got, want := range map[string]string{
+		"wokers": "workers", "worker_count": "", "Tick": "tick", "stop-timeout": "stop_timeout",
+		"stoptimeout": "stop_timeout", "failover": "failovers", "cmd": "", "commnad": "command", "x": "", "": "",
+		"environment": "env", "restartdelay": "restart_delay",
+	} {
+		if n := nearest(got, names); n != want {
+			t.Errorf("nearest(%q) = %q, want %q", got, n, want)
+		}
+	}
+}

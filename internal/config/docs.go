@@ -1,0 +1,37 @@
+package config
+
+import (
+	"fmt"
+	"strings"
+)
+
+// DocTable returns the table of every key as docs/config.md shows it.
+func DocTable() string {
+	var b strings.Builder
+	b.WriteString("| Key | Type | Default | Meaning | Reload |\n| --- | --- | --- | --- | --- |\n")
+	daemon, role := DefaultDaemon(), DefaultRole()
+	docRows(&b, "supervisor.", daemonKeys, &daemon)
+	docRows(&b, "role.NAME.", roleKeys, &role)
+	docRows(&b, "role.NAME.worker[].", workerKeys, &Worker{})
+	docRows(&b, "role.NAME.listen[].", listenKeys, &Listen{})
+	docRows(&b, "role.NAME.plugin[].", pluginKeys, &Plugin{})
+	return b.String()
+}
+
+func docRows[T any](b *strings.Builder, prefix string, keys []key[T], defaults *T) {
+	for _, k := range keys {
+		def := k.def
+		if def == "" {
+			def = "none"
+			if v := k.show(defaults); v != nil {
+				def = "`" + tomlValue(v) + "`"
+			}
+		}
+		kind := k.kind
+		if strings.HasPrefix(kind, `"`) {
+			kind = "one of " + kind
+		}
+		// every key is read once, at the start
+		fmt.Fprintf(b, "| `%s%s` | %s | %s | %s | no |\n", prefix, k.name, kind, def, k.doc)
+	}
+}

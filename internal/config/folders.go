@@ -1,0 +1,55 @@
+package config
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+)
+
+// Candidates are the files that are tried, in this order, when none is named.
+var Candidates = []string{"standbyd.toml", "/etc/standbyd/standbyd.toml"}
+
+// Find returns the first of [Candidates] that exists. If none does, the error
+// wraps fs.ErrNotExist.
+func Find() (string, error) {
+	for _, file := range Candidates {
+		if _, err := os.Stat(file); err == nil || !errors.Is(err, fs.ErrNotExist) {
+			return file, nil
+		}
+	}
+	return "", fmt.Errorf("no config file: there is neither %s; name one with -c FILE: %w",
+		strings.Join(Candidates, " nor "), fs.ErrNotExist)
+}
+
+// DefaultRuntimeDir is where the control socket and the segments live unless
+// the file says otherwise: /run/standbyd for root, else a folder of the user's.
+func DefaultRuntimeDir() string {
+	uid := os.Getuid()
+	if uid == 0 {
+		return "/run/standbyd"
+	}
+	if dir := os.Getenv("XDG_RUNTIME_DIR"); filepath.IsAbs(dir) {
+		return filepath.Join(dir, "standbyd")
+	}
+	return "/tmp/standbyd-" + strconv.Itoa(uid)
+}
+
+// DefaultStateDir is where generations, history and logs live unless the file
+// says otherwise.
+func DefaultStateDir() string {
+	if os.Getuid() == 0 {
+		return "/var/lib/standbyd"
+	}
+	if dir := os.Getenv("XDG_STATE_HOME"); filepath.IsAbs(dir) {
+		return filepath.Join(dir, "standbyd")
+	}
+	home, err := os.UserHomeDir()
+	if err != nil {
+		return "/var/tmp/standbyd-" + strconv.Itoa(os.Getuid())
+	}
+	return filepath.Join(home, ".local", "state", "standbyd")
+}
