@@ -1,0 +1,223 @@
+package election
+
+import (
+	"github.com/standbyd/standbyd/coord/role"
+	"github.com/standbyd/standbyd/coord/shm"
+	"github.com/standbyd/standbyd/internal/proc"
+)
+
+// Policy says who may take the lease from a healthy owner.
+type Policy = uint8
+
+// The policies; a segment's own is in its header.
+const (
+	Sticky    Policy = shm.PreemptSticky    // nobody
+	LowestPID Policy = shm.PreemptLowestPID // a lower pid
+	Priority  Policy = shm.PreemptPriority  // a member with a strictly higher priority
+)
+
+// Attempt is one attempt to get the lease.
+type Attempt struct {
+	PID  uint32
+	Seat int // of the claimant, -1 none; decides nominations and priority
+	// Term is the one that this claim holds already, 0 none: a claim of an
+	// owner in its own term changes nothing.
+	Term   uint64
+	Grace  uint64 // epochs an owner may be behind
+	Policy Policy
+	// Dead says whether pid is proven dead, by a proof that begins when it is
+	// called: then the owner word has been loaded. nil proves nothing.
+	Dead func(pid uint32) bool
+	// Stamp records the times of the claim in the ring.
+	Stamp bool
+}
+
+// Grant is a claim that succeeded.
+type Grant struct {
+	Term     uint64
+	Previous uint32      // who owned it before, 0 nobody
+	Reason   role.Reason // why it could be taken; "" if it was held already
+}
+
+// maxRestarts bounds how often a claim starts over while the owner word stays
+// the same. Each restart that other members cause changes a word for good, and
+// none has more than a few to change within a term; only foreign writes to the
+// segment get here.
+const maxRestarts = 10000
+
+// Claim makes one attempt. The error is a *Refused, which matches ErrHeld, or
+// one of those that errors.go lists under "a claim".
+func (e *Election) Claim(a Attempt) (Grant, error) {
+	g, why, err := e.claim(&a)
+	if why != 0 {
+		owner, term := e.Owner()
+		return Grant{}, &Refused{Owner: owner, Term: term, Why: why}
+	}
+	return g, err
+}
+
+// claim is the protocol's claim rule, in the order of its steps; doc.go has
+// the argument for each. It does not allocate.
+func (e *Election) claim(a *Attempt) (Grant, Why, error) {
+	if a.PID == 0 || a.PID > shm.MaxPID {
+		return Grant{}, 0, ErrInvalidPID
+	}
+	s := e.seg
+	for range maxRestarts {
+		// C1: the epoch before the owner word. A claimant that is paused in
+		// between then finds the owner fresher than it is, never staler.
+		epoch := s.Epoch.Load()
+		pause(pointClaimEpoch)
+		// C2
+		owner := s.Owner.Load()
+		pid, term := shm.UnpackOwner(owner)
+		beatWord := s.Heartbeat[term&1].Load()
+		beat := shm.UnpackHeartbeat(beatWord)
+		if beat.Tag != uint32(term) {
+			continue
+		}
+		// C3: an owner in its own term.
+		if pid == a.PID {
+			if term != a.Term {
+				return Grant{}, WhyOwnClaim, nil
+			}
+			if !beat.Sealed {
+				return Grant{Term: term, Previous: pid}, 0, nil
+			}
+			s.Owner.CompareAndSwap(owner, shm.PackOwner(0, term))
+			continue
+		}
+		// C4
+		if why := e.forbids(a); why != 0 {
+			return Grant{}, why, nil
+		}
+		if term == shm.MaxTerm {
+			return Grant{}, 0, ErrTermsExhausted
+		}
+		// C5: may I?
+		reason := e.mayTake(a, pid, epoch, beat)
+		if reason == "" {
+			return Grant{}, WhyHeld, nil
+		}
+		var detected int64
+		if a.Stamp {
+			detected = proc.MonoNow()
+		}
+		// C6: the heartbeat of the term to come, before the term.
+		pause(pointClaimBeat)
+		next := s.Heartbeat[(term+1)&1]
+		nextWord := next.Load()
+		fresh := shm.PackHeartbeat(uint32(term+1), epoch, false)
+		switch n := shm.UnpackHeartbeat(nextWord); n.Tag {
+		case uint32(term - 1):
+			if !next.CompareAndSwap(nextWord, fresh) {
+				continue
+			}
+		case uint32(term + 1):
+			if !n.Sealed && shm.Behind(epoch, n.Epoch) > 0 && !next.CompareAndSwap(nextWord, fresh) {
+				continue
+			}
+		default:
+			continue
+		}
+		// C7: the payload's commit word, before the owner word changes.
+		var commit uint64
+		if s.HasPayload() {
+			commit = s.Commit.Load()
+		}
+		// C8: taken as stale, the owner must not have beaten since it was judged.
+		if reason == role.ReasonHang {
+			pause(pointClaimSeal)
+			if !s.Heartbeat[term&1].CompareAndSwap(beatWord, beatWord|sealBit) {
+				continue
+			}
+		}
+		// C9
+		pause(pointClaimOwner)
+		if !s.Owner.CompareAndSwap(owner, shm.PackOwner(a.PID, term+1)) {
+			continue
+		}
+		// C10
+		pause(pointClaimAdopt)
+		if s.HasPayload() && !e.adopt(a.PID, term+1, commit) {
+			return Grant{}, WhyHeld, nil
+		}
+		r := shm.ClaimRecord{PID: a.PID, Previous: pid, Seat: a.Seat, Reason: reasonCode(reason), DetectedAt: detected}
+		if a.Stamp {
+			r.ClaimedAt = proc.MonoNow()
+		}
+		s.RecordClaim(term+1, r)
+		return Grant{Term: term + 1, Previous: pid, Reason: reason}, 0, nil
+	}
+	return Grant{}, 0, ErrDamaged
+}
+
+const sealBit = 1 << 31
+
+// mayTake says why the lease may be taken from pid, "" if it may not.
+func (e *Election) mayTake(a *Attempt, pid uint32, epoch uint64, beat shm.Heartbeat) role.Reason {
+	switch {
+	case pid == 0:
+		return e.whyVacant()
+	case a.Dead != nil && a.Dead(pid):
+		return role.ReasonCrash
+	case beat.Sealed || stale(epoch, beat, e.seg.Forgiven.Load(), a.Grace):
+		return role.ReasonHang
+	case a.Policy == LowestPID && a.PID < pid:
+		return role.ReasonPreempt
+	case a.Policy == Priority && e.outranks(a.Seat, pid):
+		return role.ReasonPreempt
+	}
+	return ""
+}
+
+// whyVacant: a leader that ended in order has retired from the active word
+// before it released; one that was evicted is still named there.
+func (e *Election) whyVacant() role.Reason {
+	_, term := e.Owner()
+	if term == 0 {
+		return role.ReasonFirst
+	}
+	if pid, active := e.Active(); pid != 0 && active == term {
+		return role.ReasonCrash
+	}
+	if r := e.seg.Ring(term); r.Term.Load() == term && r.EndedAt.Load() != 0 && r.RetiredAt.Load() == 0 {
+		return role.ReasonCrash
+	}
+	return role.ReasonStepDown
+}
+
+// stale reports whether an owner is more than grace epochs behind, and has not
+// been forgiven within as many. A grace of 2^30 or more is never reached: the
+// differences are right only below that.
+func stale(epoch uint64, beat shm.Heartbeat, forgiven, grace uint64) bool {
+	if grace >= 1<<30 {
+		return false
+	}
+	return shm.Behind(epoch, beat.Epoch) > int64(grace) && int64(epoch-forgiven) > int64(grace)
+}
+
+func (e *Election) outranks(seat int, owner uint32) bool {
+	mine, theirs := seat, e.seg.SeatOf(owner)
+	if mine < 0 || mine >= len(e.seg.Seats) || theirs < 0 {
+		return false
+	}
+	priority := func(i int) int32 { return int32(e.seg.Seats[i].Candidate.Load() >> 32) }
+	return priority(mine) > priority(theirs)
+}
+
+// adopt puts term into the commit word, so that no earlier term can publish.
+// It is false if the lease was lost meanwhile.
+func (e *Election) adopt(pid uint32, term uint64, seen uint64) bool {
+	for {
+		c := shm.UnpackCommit(seen)
+		c.Term = shm.CommitTerm(term)
+		if e.seg.Commit.CompareAndSwap(seen, c.Pack()) {
+			return true
+		}
+		seen = e.seg.Commit.Load()
+		if e.seg.Owner.Load() != shm.PackOwner(pid, term) {
+			return false
+		}
+	}
+}

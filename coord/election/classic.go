@@ -1,0 +1,117 @@
+package election
+
+import "github.com/standbyd/standbyd/coord/shm"
+
+// The classic verbs name a pid and decide by the words of the segment alone:
+// they neither look at /proc nor signal anybody, and do not allocate. Each
+// acts in the term that this handle won for the pid, else in the one in which
+// it first saw the pid own, so that a handle which was closed and opened again
+// goes on.
+
+// TryClaim makes one attempt for pid, by the policy LowestPID: a lower pid
+// takes the lease from a healthy higher one. It returns the term; ErrHeld if
+// another has it, ErrInvalidPID. A claim by the owner itself changes nothing.
+func (e *Election) TryClaim(pid uint32, grace uint64) (term uint64, err error) {
+	g, why, err := e.claim(&Attempt{PID: pid, Seat: -1, Term: e.termOf(pid), Grace: grace, Policy: LowestPID})
+	if why != 0 {
+		return 0, ErrHeld
+	}
+	if err != nil {
+		return 0, err
+	}
+	e.remember(pid, g.Term)
+	return g.Term, nil
+}
+
+// BeatAsLeader is Beat in the remembered term. ErrNotOwner if there is none.
+func (e *Election) BeatAsLeader(pid uint32) error {
+	term := e.termOf(pid)
+	if term == 0 {
+		return ErrNotOwner
+	}
+	return e.Beat(pid, term)
+}
+
+// StepDown is Release in the remembered term, which is forgotten.
+func (e *Election) StepDown(pid uint32) error {
+	term := e.termOf(pid)
+	if term == 0 {
+		return ErrNotOwner
+	}
+	err := e.Release(pid, term)
+	e.forget(pid)
+	return err
+}
+
+// CurrentLeader is the owner; ok is false if there is none.
+func (e *Election) CurrentLeader() (pid uint32, ok bool) {
+	pid, _ = e.Owner()
+	return pid, pid != 0
+}
+
+// IsLeader reports whether pid owns the lease in the term remembered for it.
+func (e *Election) IsLeader(pid uint32) bool {
+	term := e.termOf(pid)
+	return term != 0 && e.seg.Owner.Load() == shm.PackOwner(pid, term)
+}
+
+// Term is the latest term, owned or not; 0 before the first claim.
+func (e *Election) Term() uint64 {
+	_, term := e.Owner()
+	return term
+}
+
+// Token is the fencing token of the latest term.
+func (e *Election) Token() uint64 { return uint64(e.TokenOf(e.Term())) }
+
+// OwnTerm is the term in which this handle acts for pid, 0 if there is none.
+func (e *Election) OwnTerm(pid uint32) uint64 { return e.termOf(pid) }
+
+func (e *Election) termOf(pid uint32) uint64 {
+	if p, term := shm.UnpackOwner(e.remembered.Load()); p == pid && pid != 0 {
+		return term
+	}
+	return e.termOfOther(pid)
+}
+
+func (e *Election) termOfOther(pid uint32) uint64 {
+	if e.hasOthers.Load() {
+		e.mu.Lock()
+		term, ok := e.others[pid]
+		e.mu.Unlock()
+		if ok {
+			return term
+		}
+	}
+	owner, term := e.Owner()
+	if pid == 0 || owner != pid {
+		return 0
+	}
+	e.remember(pid, term)
+	return term
+}
+
+// remember keeps the term of pid: the first pid in the word, others beside it.
+func (e *Election) remember(pid uint32, term uint64) {
+	old := e.remembered.Load()
+	if p, t := shm.UnpackOwner(old); (p == 0 || p == pid) && (t == term && p == pid || e.remembered.CompareAndSwap(old, shm.PackOwner(pid, term))) {
+		return
+	}
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if e.others == nil {
+		e.others = map[uint32]uint64{}
+	}
+	e.others[pid] = term
+	e.hasOthers.Store(true)
+}
+
+func (e *Election) forget(pid uint32) {
+	if old := e.remembered.Load(); old>>42 == uint64(pid) {
+		e.remembered.CompareAndSwap(old, 0)
+		return
+	}
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	delete(e.others, pid)
+}

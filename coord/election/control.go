@@ -1,0 +1,106 @@
+package election
+
+import (
+	"github.com/standbyd/standbyd/coord/shm"
+	"github.com/standbyd/standbyd/internal/proc"
+)
+
+// ControlState is what the supervisor lets claimants do. The numbers are in
+// files and append-only.
+type ControlState uint8
+
+const (
+	ControlOpen   ControlState = 0
+	ControlPaused ControlState = 1 // no claim until resumed
+	ControlHeld   ControlState = 2 // nobody may lead until acknowledged
+	ControlClosed ControlState = 3 // the role stops: drain, release, claim no more
+)
+
+func (c ControlState) String() string {
+	switch c {
+	case ControlPaused:
+		return "paused"
+	case ControlHeld:
+		return "held"
+	case ControlClosed:
+		return "closed"
+	}
+	return "open"
+}
+
+// Control is the supervisor's policy as it stands in the segment: claimants
+// obey it without asking anybody.
+type Control struct {
+	State   ControlState
+	Gate    bool // a claimant leads only in the granted term
+	Nominee int  // seat of the only member that may claim, -1 none
+	// ResignTerm asks the owner of that term to drain and release; 0 none.
+	ResignTerm uint64
+	// GrantedTerm is the latest term that may pass the gate.
+	GrantedTerm uint64
+	// Until ends paused, held and the nomination, in CLOCK_MONOTONIC
+	// nanoseconds; 0 never. A supervisor that died binds nobody for longer.
+	Until int64
+}
+
+// Control reads the policy, with what has passed its Until left out.
+func (e *Election) Control() Control {
+	c := e.control()
+	if c.Until != 0 && (c.State != ControlOpen || c.Nominee >= 0) && proc.MonoNow() >= c.Until {
+		if c.State != ControlClosed {
+			c.State = ControlOpen
+		}
+		c.Nominee = -1
+	}
+	return c
+}
+
+func (e *Election) control() Control {
+	w := e.seg.Control.Word.Load()
+	return Control{
+		State: ControlState(w), Gate: w>>8&1 != 0, Nominee: int(w>>16&0xffff) - 1,
+		ResignTerm: e.seg.Control.Resign.Load(), GrantedTerm: e.seg.Control.Granted.Load(), Until: int64(e.seg.Control.Until.Load()),
+	}
+}
+
+// SetControl writes the policy and wakes everybody. Only the supervisor calls
+// it, from one goroutine.
+func (e *Election) SetControl(c Control) {
+	w := uint64(c.State) | uint64(c.Nominee+1)&0xffff<<16
+	if c.Gate {
+		w |= 1 << 8
+	}
+	e.seg.Control.Resign.Store(c.ResignTerm)
+	e.seg.Control.Granted.Store(c.GrantedTerm)
+	e.seg.Control.Until.Store(uint64(c.Until))
+	e.seg.Control.Word.Store(w)
+	e.seg.WakeAll()
+}
+
+// forbids says why the control word keeps the claimant from claiming, 0 if it
+// does not. An open word without nominee costs one load.
+func (e *Election) forbids(a *Attempt) Why {
+	w := e.seg.Control.Word.Load()
+	if w&^(1<<8) == 0 {
+		return 0
+	}
+	c := e.Control()
+	switch c.State {
+	case ControlClosed:
+		return WhyClosed
+	case ControlHeld:
+		return WhyControl
+	case ControlPaused:
+		return WhyPaused
+	}
+	if c.Nominee < 0 || c.Nominee == a.Seat || c.Nominee >= len(e.seg.Seats) {
+		return 0
+	}
+	// A nominee that is dead or not ready binds nobody.
+	n := &e.seg.Seats[c.Nominee]
+	phase := shm.UnpackPhase(n.Phase.Load())
+	if phase.Phase != shm.PhaseJoined || n.Status.Load()&shm.StatusReady == 0 || a.Dead != nil && a.Dead(phase.PID) {
+		return 0
+	}
+	return WhyNominee
+}

@@ -1,0 +1,94 @@
+package election
+
+import (
+	"context"
+	"os"
+	"os/exec"
+	"testing"
+
+	"github.com/standbyd/standbyd/coord/heartbeat"
+	"github.com/standbyd/standbyd/coord/shm"
+	"github.com/standbyd/standbyd/internal/proc"
+)
+
+// TestMain lets the test binary play a leader that hangs.
+func TestMain(m *testing.M) {
+	if path := os.Getenv("ELECTION_TEST_LEAD"); path != "" {
+		leadAndHang(path)
+	}
+	os.Exit(m.Run())
+}
+
+func leadAndHang(path string) {
+	e, err := Open(path)
+	if err != nil {
+		panic(err)
+	}
+	self, err := proc.Self()
+	if err != nil {
+		panic(err)
+	}
+	seat, err := heartbeat.NewTable(e.Segment()).Join(self, heartbeat.JoinOptions{})
+	if err != nil {
+		panic(err)
+	}
+	g, err := e.Claim(Attempt{PID: uint32(self.PID), Seat: seat.Number(), Grace: 3})
+	if err != nil {
+		panic(err)
+	}
+	if err := e.Promote(context.Background(), Promotion{PID: uint32(self.PID), Term: g.Term}); err != nil {
+		panic(err)
+	}
+	os.Stdout.WriteString("leads\n")
+	select {}
+}
+
+// fenceRealProcess: a claimant that took a hung leader's lease by staleness
+// leads only after that process is dead.
+func fenceRealProcess(t *testing.T) {
+	p := shm.DefaultParams()
+	p.Cell, p.Fence = 0, shm.FenceProcess
+	e := newElection(t, WithParams(p))
+	c := exec.Command(os.Args[0])
+	c.Env = append(os.Environ(), "ELECTION_TEST_LEAD="+e.Segment().Path())
+	c.Stderr = os.Stderr
+	out, err := c.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := c.Start(); err != nil {
+		t.Fatal(err)
+	}
+	defer func() { c.Process.Kill(); c.Wait() }()
+	if n, _ := out.Read(make([]byte, 6)); n == 0 {
+		t.Fatal("the other process did not come to lead")
+	}
+	other := uint32(c.Process.Pid)
+	if pid, term := e.Active(); pid != other || term != 1 {
+		t.Fatalf("active word names (%d,%d)", pid, term)
+	}
+	if e.Dead(other) {
+		t.Fatal("a living process is proven dead")
+	}
+	for range 5 {
+		e.TickEpoch()
+	}
+	self, err := proc.Self()
+	if err != nil {
+		t.Fatal(err)
+	}
+	me := uint32(self.PID)
+	g, err := e.Claim(Attempt{PID: me, Seat: -1, Grace: 3})
+	if err != nil || g.Term != 2 || g.Previous != other {
+		t.Fatalf("%+v %v", g, err)
+	}
+	if err := e.Promote(t.Context(), Promotion{PID: me, Term: 2}); err != nil {
+		t.Fatal(err)
+	}
+	if !e.Dead(other) {
+		t.Fatal("promoted before the predecessor was dead")
+	}
+	if err := e.Check(me, 2); err != nil {
+		t.Fatal(err)
+	}
+}

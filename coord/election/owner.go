@@ -1,0 +1,94 @@
+package election
+
+import (
+	"github.com/standbyd/standbyd/coord/shm"
+)
+
+// Beat records that the owner lives, at most once per epoch: in an epoch that
+// was beaten already nothing is stored. ErrLost means that the lease was taken
+// or sealed: stop, then release.
+func (e *Election) Beat(pid uint32, term uint64) error {
+	s := e.seg
+	h := s.Heartbeat[term&1]
+	for range maxRestarts {
+		if s.Owner.Load() != shm.PackOwner(pid, term) {
+			return ErrLost
+		}
+		epoch := s.Epoch.Load()
+		word := h.Load()
+		beat := shm.UnpackHeartbeat(word)
+		if beat.Sealed || beat.Tag != uint32(term) {
+			return ErrLost
+		}
+		if shm.Behind(epoch, beat.Epoch) <= 0 {
+			return nil
+		}
+		pause(pointBeat)
+		if h.CompareAndSwap(word, shm.PackHeartbeat(uint32(term), epoch, false)) {
+			return nil
+		}
+	}
+	return ErrDamaged
+}
+
+// Release gives the lease back and wakes the waiters. ErrNotOwner if it was
+// not (pid, term)'s: nothing has changed then.
+func (e *Election) Release(pid uint32, term uint64) error {
+	if pid == 0 || !e.seg.Owner.CompareAndSwap(shm.PackOwner(pid, term), shm.PackOwner(0, term)) {
+		return ErrNotOwner
+	}
+	e.seg.WakeAll()
+	return nil
+}
+
+// Evict takes the lease from its owner if dead proves that it is dead. The
+// proof begins after the owner word was loaded, and only that owner in that
+// term is evicted.
+func (e *Election) Evict(dead func(pid uint32) bool) (term uint64, evicted bool) {
+	owner := e.seg.Owner.Load()
+	pid, term := shm.UnpackOwner(owner)
+	if pid == 0 || !dead(pid) {
+		return term, false
+	}
+	pause(pointEvict)
+	if !e.seg.Owner.CompareAndSwap(owner, shm.PackOwner(0, term)) {
+		return term, false
+	}
+	e.seg.WakeAll()
+	return term, true
+}
+
+// Bury clears the active word if dead proves that whoever it names is dead, so
+// that the next leader need not prove it again. The word changes only after
+// the proof, as the fencing rule asks.
+func (e *Election) Bury(dead func(pid uint32) bool) (term uint64, buried bool) {
+	active := e.seg.Active.Load()
+	pid, term := shm.UnpackOwner(active)
+	if pid == 0 || !dead(pid) {
+		return term, false
+	}
+	if !e.seg.Active.CompareAndSwap(active, shm.PackOwner(0, term)) {
+		return term, false
+	}
+	e.seg.WakeAll()
+	return term, true
+}
+
+// Stale reports whether the owner is more than the segment's grace behind, or
+// sealed. False if there is none.
+func (e *Election) Stale() bool {
+	epoch := e.seg.Epoch.Load()
+	pid, term := e.Owner()
+	beat := shm.UnpackHeartbeat(e.seg.Heartbeat[term&1].Load())
+	if pid == 0 || beat.Tag != uint32(term) {
+		return false
+	}
+	return beat.Sealed || stale(epoch, beat, e.seg.Forgiven.Load(), e.seg.Params().Grace)
+}
+
+// Behind is how many epochs the owner's last beat lies back.
+func (e *Election) Behind() int64 {
+	epoch := e.seg.Epoch.Load()
+	_, term := e.Owner()
+	return shm.Behind(epoch, shm.UnpackHeartbeat(e.seg.Heartbeat[term&1].Load()).Epoch)
+}

@@ -1,0 +1,205 @@
+package election
+
+import (
+	"context"
+	"fmt"
+	"syscall"
+	"time"
+
+	"github.com/standbyd/standbyd/coord/shm"
+	"github.com/standbyd/standbyd/internal/proc"
+)
+
+// Promotion is what the owner of a term needs to become its active leader.
+// What is zero is taken from the segment's header, Fence and Proof always.
+type Promotion struct {
+	PID  uint32
+	Term uint64
+	// Ask gives a predecessor that is healthy (the lease was taken by policy)
+	// the segment's drain limit to stop by itself before it is killed.
+	Ask bool
+	// Changed is received from whenever the words may have changed, so that
+	// the wait ends at once; nil is allowed.
+	Changed <-chan struct{}
+	// Waiting is told whose death must be proven, before it is waited for; nil
+	// is allowed.
+	Waiting func(predecessor proc.Identity)
+}
+
+// Promote publishes (PID, Term) in the active word after whoever it named
+// before has retired or is proven dead: the fencing that makes two overlapping
+// leaders impossible. The caller owns the lease in Term, its own earlier lead
+// has returned, and it leads only if the error is nil. Otherwise it releases:
+//
+//   - ErrLost: the lease was taken meanwhile;
+//   - ErrFenced: a later term has published already;
+//   - ErrForbidden: the control word says closed or held;
+//   - ErrFenceTimeout: no proof of the predecessor's death within the fence limit;
+//   - the context's error.
+//
+// Safety does not rest on the owner word: whoever the active word names is the
+// only one that can be between publishing and stopping, and the word changes
+// only after that one is dead or has retired. So a claimant that dies or hangs
+// in here harms nobody. A kill that comes late may hit one that has just
+// retired: that costs a failover, never two leaders.
+func (e *Election) Promote(ctx context.Context, p Promotion) error {
+	s := e.seg
+	mine := shm.PackOwner(p.PID, p.Term)
+	deadline := time.Now().Add(s.Params().FenceLimit)
+	for {
+		// P1
+		active := s.Active.Load()
+		pid, term := shm.UnpackOwner(active)
+		if active == mine {
+			return nil
+		}
+		if term >= p.Term {
+			return fmt.Errorf("lead in term %d: term %d has led: %w", p.Term, term, ErrFenced)
+		}
+		// P2
+		if pid != 0 && pid != p.PID && s.Params().Fence != shm.FenceToken {
+			changed, err := e.stop(ctx, p, active, deadline)
+			if err != nil {
+				return err
+			}
+			if changed {
+				continue
+			}
+		}
+		if c := e.Control(); c.State == ControlClosed || c.State == ControlHeld {
+			return fmt.Errorf("lead in term %d: the role is %v: %w", p.Term, c.State, ErrForbidden)
+		}
+		// P3
+		pause(pointPublish)
+		if !s.Active.CompareAndSwap(active, mine) {
+			continue
+		}
+		// P4
+		if s.Owner.Load() != mine {
+			s.Active.CompareAndSwap(mine, shm.PackOwner(0, p.Term))
+			return fmt.Errorf("lead in term %d: %w", p.Term, ErrLost)
+		}
+		if r := s.Ring(p.Term); r.Term.Load() == p.Term {
+			r.ActiveAt.Store(uint64(proc.MonoNow()))
+		}
+		return nil
+	}
+}
+
+// judgeEvery is how often a predecessor that was killed is looked at, where
+// "exiting" is proof enough: nothing tells when a process gets there.
+const judgeEvery = 100 * time.Microsecond
+
+// stop makes whoever active names stop, and returns when that is proven, or
+// when the active word has changed.
+func (e *Election) stop(ctx context.Context, p Promotion, active uint64, deadline time.Time) (changed bool, err error) {
+	s := e.seg
+	pid, term := shm.UnpackOwner(active)
+	moved := func() bool { return s.Active.Load() != active }
+	id, known := e.identity(pid)
+	if known && p.Waiting != nil {
+		p.Waiting(id)
+	}
+	var handle *proc.Handle
+	if known {
+		handle, err = proc.OpenHandle(id)
+		if err != nil {
+			if proc.Judge(id) == proc.Gone {
+				return false, nil
+			}
+		} else {
+			defer handle.Close()
+		}
+	}
+	killAt := time.Now()
+	if p.Ask {
+		killAt = killAt.Add(s.Params().DrainLimit)
+		deadline = deadline.Add(s.Params().DrainLimit)
+	}
+	killed := false
+	var gone <-chan struct{}
+	if handle != nil {
+		gone = handle.Done()
+	}
+	for {
+		if s.Owner.Load() != shm.PackOwner(p.PID, p.Term) {
+			return false, fmt.Errorf("fence pid %d before term %d: %w", pid, p.Term, ErrLost)
+		}
+		if moved() {
+			return true, nil
+		}
+		now := time.Now()
+		if handle != nil && !killed && !now.Before(killAt) {
+			if v := handle.Judge(); v == proc.Alive {
+				if err := handle.Signal(syscall.SIGKILL); err != nil && handle.Judge() == proc.Alive {
+					return false, fmt.Errorf("fence pid %d of term %d: %w", pid, term, err)
+				}
+			}
+			killed = true
+		}
+		if handle != nil && e.proven(handle.Judge()) || handle == nil && known && e.proven(proc.Judge(id)) {
+			return false, nil
+		}
+		if !now.Before(deadline) {
+			return false, fmt.Errorf("fence pid %d of term %d: still not proven dead after %v: %w", pid, term, s.Params().FenceLimit, ErrFenceTimeout)
+		}
+		wait := s.Params().Tick
+		if killed && s.Params().Proof == shm.ProofExiting {
+			wait = judgeEvery
+		}
+		if !killed && p.Ask {
+			wait = min(wait, max(time.Until(killAt), judgeEvery))
+		}
+		timer := time.NewTimer(min(wait, max(time.Until(deadline), judgeEvery)))
+		select {
+		case <-gone:
+		case <-p.Changed:
+		case <-timer.C:
+		case <-ctx.Done():
+			err = fmt.Errorf("fence pid %d before term %d: %w", pid, p.Term, context.Cause(ctx))
+		}
+		timer.Stop()
+		if err != nil {
+			return false, err
+		}
+	}
+}
+
+// proven reports whether the verdict is what the segment asks for.
+func (e *Election) proven(v proc.Verdict) bool {
+	return v == proc.Gone || v == proc.Exiting && e.seg.Params().Proof == shm.ProofExiting
+}
+
+// Dead is the proof that strict claims use: pid's seat names a process that is
+// proven dead, as surely as the segment asks. A pid without a seat, or one that
+// cannot be seen from here, is alive.
+func (e *Election) Dead(pid uint32) bool {
+	id, ok := e.identity(pid)
+	return ok && e.proven(proc.Judge(id))
+}
+
+// identity reads who has joined with pid, consistently.
+func (e *Election) identity(pid uint32) (proc.Identity, bool) {
+	i := e.seg.SeatOf(pid)
+	if i < 0 {
+		return proc.Identity{}, false
+	}
+	w := &e.seg.Seats[i]
+	before := w.Phase.Load()
+	id := proc.Identity{PID: int(w.PID.Load()), Start: w.Start.Load(), Boot: w.Boot.Load(), PIDNS: w.PIDNS.Load()}
+	phase := shm.UnpackPhase(before)
+	return id, phase.Phase == shm.PhaseJoined && phase.PID == pid && id.PID == int(pid) && w.Phase.Load() == before
+}
+
+// Retire takes (pid, term) out of the active word, after its lead has returned
+// and before it releases the lease. ErrFenced if it is not named there.
+func (e *Election) Retire(pid uint32, term uint64) error {
+	if r := e.seg.Ring(term); r.Term.Load() == term && e.seg.Active.Load() == shm.PackOwner(pid, term) {
+		r.RetiredAt.Store(uint64(proc.MonoNow()))
+	}
+	if !e.seg.Active.CompareAndSwap(shm.PackOwner(pid, term), shm.PackOwner(0, term)) {
+		return ErrFenced
+	}
+	e.seg.WakeAll()
+	return nil
+}

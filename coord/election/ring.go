@@ -1,0 +1,60 @@
+package election
+
+import (
+	"slices"
+
+	"github.com/standbyd/standbyd/coord/role"
+	"github.com/standbyd/standbyd/coord/shm"
+)
+
+// RingEntry is what the segment keeps of one term. Times are CLOCK_MONOTONIC
+// nanoseconds, 0 if unknown. For information: no decision rests on it.
+type RingEntry struct {
+	Term        uint64
+	PID         uint32
+	Seat        int // -1 none
+	PreviousPID uint32
+	Reason      role.Reason
+	DetectedAt  int64 // the claimant knew that it might
+	ClaimedAt   int64 // it owned the lease
+	ActiveAt    int64 // it might act
+	RetiredAt   int64 // it had stopped acting, in order
+	EndedAt     int64 // earliest evidence that its process had ended
+}
+
+// Ring returns the latest terms, oldest first.
+func (e *Election) Ring() []RingEntry {
+	var all []RingEntry
+	_, last := e.Owner()
+	for i := range uint64(e.seg.RingSize()) {
+		if r, ok := e.Entry(last - i); ok {
+			all = append(all, r)
+		}
+	}
+	slices.Reverse(all)
+	return all
+}
+
+// Entry is the ring's entry of one term; ok is false if it was overwritten or
+// never written.
+func (e *Election) Entry(term uint64) (r RingEntry, ok bool) {
+	w := e.seg.Ring(term)
+	if term == 0 || term > shm.MaxTerm || w.Term.Load() != term {
+		return RingEntry{}, false
+	}
+	r = RingEntry{
+		Term: term, PID: uint32(w.PID.Load()), Seat: int(int64(w.Seat.Load())) - 1, PreviousPID: uint32(w.Previous.Load()),
+		Reason:     reasonOf(w.Reason.Load()),
+		DetectedAt: int64(w.DetectedAt.Load()), ClaimedAt: int64(w.ClaimedAt.Load()), ActiveAt: int64(w.ActiveAt.Load()),
+		RetiredAt: int64(w.RetiredAt.Load()), EndedAt: int64(w.EndedAt.Load()),
+	}
+	return r, w.Term.Load() == term
+}
+
+// StampEnd records when somebody first saw evidence that the owner of term had
+// ended; the first stamp stays.
+func (e *Election) StampEnd(term uint64, now int64) {
+	if w := e.seg.Ring(term); w.Term.Load() == term {
+		w.EndedAt.CompareAndSwap(0, uint64(now))
+	}
+}
