@@ -1,0 +1,70 @@
+package filelease
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"math"
+	"os"
+	"strconv"
+)
+
+// NextEpoch hands out the next epoch of key: one more than any before, also
+// than those of the key's leases. It is on disk before the return; if that is
+// not possible, it is not handed out and the old counter stays.
+func (s *Store) NextEpoch(ctx context.Context, key string) (uint64, error) {
+	var epoch uint64
+	err := s.critical(ctx, key, func() (err error) {
+		r, err := s.readRecord(key)
+		if err != nil {
+			return err
+		}
+		epoch, err = s.nextEpoch(key, r)
+		return err
+	})
+	if err != nil {
+		return 0, err
+	}
+	return epoch, nil
+}
+
+// nextEpoch counts on; r is the lease's record, nil for none. Inside the
+// critical section.
+func (s *Store) nextEpoch(key string, r *record) (uint64, error) {
+	path := s.file(key, epochSuffix)
+	last, err := readCounter(path)
+	if err != nil {
+		return 0, err
+	}
+	if r != nil {
+		last = max(last, r.Epoch)
+	}
+	if last == math.MaxUint64 {
+		return 0, ErrExhausted
+	}
+	next := last + 1
+	if err := replaceFile(path, fmt.Appendf(nil, "%d\n", next)); err != nil {
+		return 0, err
+	}
+	return next, nil
+}
+
+// readCounter is 0 if there is no file. A damaged one is never taken for 0.
+func readCounter(path string) (uint64, error) {
+	b, err := os.ReadFile(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return 0, nil
+	}
+	if err != nil {
+		return 0, fmt.Errorf("read the counter: %w", err)
+	}
+	digits, whole := bytes.CutSuffix(b, []byte{'\n'})
+	n, perr := strconv.ParseUint(string(digits), 10, 64)
+	if perr != nil || !whole || string(digits) != strconv.FormatUint(n, 10) {
+		return 0, fmt.Errorf("counter %s is %w (it reads %.40q): write a decimal number and a newline into it, "+
+			"not below any epoch that was ever used, else old epochs are handed out again", path, ErrUnreadable, b)
+	}
+	return n, nil
+}

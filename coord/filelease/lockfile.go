@@ -1,0 +1,83 @@
+package filelease
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"math/rand/v2"
+	"os"
+	"time"
+)
+
+const (
+	firstRetry = time.Millisecond // pause after the first failed try, doubled up to
+	lastRetry  = 32 * time.Millisecond
+)
+
+var errBusy = errors.New("locked by another process")
+
+// acquire locks the file at path, which is made if it is not there, and
+// returns it open; Close unlocks. It tries again until ctx ends. What it locked
+// is still what the path leads to.
+func acquire(ctx context.Context, path string) (*os.File, error) {
+	pause := firstRetry
+	for {
+		f, err := tryAcquire(path)
+		if !errors.Is(err, errBusy) {
+			return f, err
+		}
+		t := time.NewTimer(pause/2 + rand.N(pause))
+		select {
+		case <-ctx.Done():
+			t.Stop()
+			return nil, fmt.Errorf("wait for %s: %w: %w", path, context.Cause(ctx), errBusy)
+		case <-t.C:
+		}
+		pause = min(2*pause, lastRetry)
+	}
+}
+
+// tryAcquire is errBusy if another open file has the lock.
+func tryAcquire(path string) (*os.File, error) {
+	for {
+		f, err := openLock(path)
+		if err != nil {
+			return nil, fmt.Errorf("open lock: %w", err)
+		}
+		locked, err := tryLock(f)
+		if err != nil {
+			f.Close()
+			return nil, &os.PathError{Op: "lock", Path: path, Err: err}
+		}
+		if !locked {
+			f.Close()
+			return nil, errBusy
+		}
+		same, err := leadsTo(path, f)
+		if err == nil && same {
+			return f, nil
+		}
+		f.Close()
+		if err != nil {
+			return nil, err
+		}
+		// Somebody deleted or replaced the file: what we locked is not what
+		// the next one will find.
+	}
+}
+
+func leadsTo(path string, f *os.File) (bool, error) {
+	own, err := f.Stat()
+	if err != nil {
+		return false, err
+	}
+	fi, err := os.Lstat(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return false, nil
+	}
+	if err != nil {
+		return false, err
+	}
+	return os.SameFile(fi, own), nil
+}
