@@ -1,0 +1,32 @@
+package host
+
+import (
+	"context"
+	"fmt"
+	"os"
+)
+
+// Check starts the plugin as the supervisor would, has it describe itself and
+// judge its config table, and ends it. Nothing is promoted. The error is the
+// one that status would show.
+func Check(ctx context.Context, c Config) error {
+	if err := c.complete(); err != nil {
+		return err
+	}
+	dir, err := os.MkdirTemp("", "sbd")
+	if err != nil {
+		return fmt.Errorf("check plugin %s: %w", c.Name, err)
+	}
+	defer os.RemoveAll(dir)
+	sockets, err := socketDir(dir, c.Name)
+	if err != nil {
+		return fmt.Errorf("check plugin %s: %w", c.Name, err)
+	}
+	i, err := launch(ctx, &c, "", sockets, func(string) {}, true)
+	if err != nil {
+		return fmt.Errorf("check plugin %s: %w", c.Name, err)
+	}
+	// Whether it ends nicely is not what was asked.
+	_ = i.shutdown(ctx, c.Timeout)
+	return nil
+}
