@@ -88,15 +88,15 @@ func (e *Election) claim(a *Attempt) (Grant, Why, error) {
 			continue
 		}
 		// C4
-		if why := e.forbids(a); why != 0 {
-			return Grant{}, why, nil
+		if no := e.forbids(a); no != 0 {
+			return Grant{}, no, nil
 		}
 		if term == shm.MaxTerm {
 			return Grant{}, 0, ErrTermsExhausted
 		}
 		// C5: may I?
-		reason := e.mayTake(a, pid, epoch, beat)
-		if reason == "" {
+		why := e.mayTake(a, pid, epoch, beat)
+		if why == causeNone {
 			return Grant{}, WhyHeld, nil
 		}
 		var detected int64
@@ -126,7 +126,7 @@ func (e *Election) claim(a *Attempt) (Grant, Why, error) {
 			commit = s.Commit.Load()
 		}
 		// C8: taken as stale, the owner must not have beaten since it was judged.
-		if reason == role.ReasonHang {
+		if why == causeHang {
 			pause(pointClaimSeal)
 			if !s.Heartbeat[term&1].CompareAndSwap(beatWord, beatWord|sealBit) {
 				continue
@@ -142,49 +142,53 @@ func (e *Election) claim(a *Attempt) (Grant, Why, error) {
 		if s.HasPayload() && !e.adopt(a.PID, term+1, commit) {
 			return Grant{}, WhyHeld, nil
 		}
-		r := shm.ClaimRecord{PID: a.PID, Previous: pid, Seat: a.Seat, Reason: reasonCode(reason), DetectedAt: detected}
+		r := shm.ClaimRecord{PID: a.PID, Previous: pid, Seat: a.Seat, Reason: uint64(why), DetectedAt: detected}
 		if a.Stamp {
 			r.ClaimedAt = proc.MonoNow()
 		}
 		s.RecordClaim(term+1, r)
-		return Grant{Term: term + 1, Previous: pid, Reason: reason}, 0, nil
+		return Grant{Term: term + 1, Previous: pid, Reason: reasons[why]}, 0, nil
 	}
 	return Grant{}, 0, ErrDamaged
 }
 
 const sealBit = 1 << 31
 
-// mayTake says why the lease may be taken from pid, "" if it may not.
-func (e *Election) mayTake(a *Attempt, pid uint32, epoch uint64, beat shm.Heartbeat) role.Reason {
+// mayTake says why the lease may be taken from pid, causeNone if it may not.
+func (e *Election) mayTake(a *Attempt, pid uint32, epoch uint64, beat shm.Heartbeat) cause {
 	switch {
 	case pid == 0:
-		return e.whyVacant()
+		return e.whyVacant(a)
 	case a.Dead != nil && a.Dead(pid):
-		return role.ReasonCrash
+		return causeCrash
 	case beat.Sealed || stale(epoch, beat, e.seg.Forgiven.Load(), a.Grace):
-		return role.ReasonHang
+		return causeHang
 	case a.Policy == LowestPID && a.PID < pid:
-		return role.ReasonPreempt
+		return causePreempt
 	case a.Policy == Priority && e.outranks(a.Seat, pid):
-		return role.ReasonPreempt
+		return causePreempt
 	}
-	return ""
+	return causeNone
 }
 
 // whyVacant: a leader that ended in order has retired from the active word
 // before it released; one that was evicted is still named there.
-func (e *Election) whyVacant() role.Reason {
+// Claims without a stamp are not looked up: the reason is for history only.
+func (e *Election) whyVacant(a *Attempt) cause {
+	if !a.Stamp {
+		return causeStepDown
+	}
 	_, term := e.Owner()
 	if term == 0 {
-		return role.ReasonFirst
+		return causeFirst
 	}
 	if pid, active := e.Active(); pid != 0 && active == term {
-		return role.ReasonCrash
+		return causeCrash
 	}
 	if r := e.seg.Ring(term); r.Term.Load() == term && r.EndedAt.Load() != 0 && r.RetiredAt.Load() == 0 {
-		return role.ReasonCrash
+		return causeCrash
 	}
-	return role.ReasonStepDown
+	return causeStepDown
 }
 
 // stale reports whether an owner is more than grace epochs behind, and has not

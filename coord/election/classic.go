@@ -91,10 +91,16 @@ func (e *Election) termOfOther(pid uint32) uint64 {
 	return term
 }
 
-// remember keeps the term of pid: the first pid in the word, others beside it.
+// remember keeps the term of pid: of the first pid in a word, so that the
+// common case of one pid costs no locked instruction, of others beside it.
 func (e *Election) remember(pid uint32, term uint64) {
+	word := shm.PackOwner(pid, term)
 	old := e.remembered.Load()
-	if p, t := shm.UnpackOwner(old); (p == 0 || p == pid) && (t == term && p == pid || e.remembered.CompareAndSwap(old, shm.PackOwner(pid, term))) {
+	if old == word {
+		return
+	}
+	if e.first.Load() == pid || e.first.CompareAndSwap(0, pid) {
+		e.remembered.Store(word)
 		return
 	}
 	e.mu.Lock()
@@ -107,8 +113,8 @@ func (e *Election) remember(pid uint32, term uint64) {
 }
 
 func (e *Election) forget(pid uint32) {
-	if old := e.remembered.Load(); old>>42 == uint64(pid) {
-		e.remembered.CompareAndSwap(old, 0)
+	if e.first.Load() == pid {
+		e.remembered.Store(0)
 		return
 	}
 	e.mu.Lock()

@@ -22,7 +22,8 @@ type Election struct {
 
 	// The classic verbs name a pid only; the handle remembers the term that
 	// it won for that pid. One pid is the common case and fits in a word.
-	remembered atomic.Uint64 // (pid, term); 0 none
+	remembered shm.LocalWord // (pid, term); 0 none
+	first      atomic.Uint32 // the only pid that remembered ever names
 	hasOthers  atomic.Bool
 	mu         sync.Mutex
 	others     map[uint32]uint64
@@ -89,7 +90,7 @@ func (e *Election) Check(pid uint32, term uint64) error {
 
 // TokenOf is the fencing token of a term of this segment.
 func (e *Election) TokenOf(term uint64) role.Token {
-	return role.MakeToken(e.seg.Params().Generation, term)
+	return role.MakeToken(e.seg.Generation(), term)
 }
 
 // Epoch is the segment's tick counter.

@@ -83,7 +83,7 @@ func (e *Election) Stale() bool {
 	if pid == 0 || beat.Tag != uint32(term) {
 		return false
 	}
-	return beat.Sealed || stale(epoch, beat, e.seg.Forgiven.Load(), e.seg.Params().Grace)
+	return beat.Sealed || stale(epoch, beat, e.seg.Forgiven.Load(), e.seg.Grace())
 }
 
 // Behind is how many epochs the owner's last beat lies back.

@@ -2,28 +2,31 @@ package election
 
 import "github.com/standbyd/standbyd/coord/role"
 
-// Reason codes of the ring. They are in files and append-only.
-var reasonCodes = [...]role.Reason{
-	0: "",
-	1: role.ReasonFirst,
-	2: role.ReasonCrash,
-	3: role.ReasonHang,
-	4: role.ReasonStepDown,
-	5: role.ReasonPreempt,
-}
+// cause is a reason as the ring holds it. The numbers are in files and
+// append-only.
+type cause uint8
 
-func reasonCode(r role.Reason) uint64 {
-	for i, known := range reasonCodes {
-		if known == r {
-			return uint64(i)
-		}
-	}
-	return 0
+const (
+	causeNone     cause = 0
+	causeFirst    cause = 1
+	causeCrash    cause = 2
+	causeHang     cause = 3
+	causeStepDown cause = 4
+	causePreempt  cause = 5
+)
+
+var reasons = [...]role.Reason{
+	causeNone:     "",
+	causeFirst:    role.ReasonFirst,
+	causeCrash:    role.ReasonCrash,
+	causeHang:     role.ReasonHang,
+	causeStepDown: role.ReasonStepDown,
+	causePreempt:  role.ReasonPreempt,
 }
 
 func reasonOf(code uint64) role.Reason {
-	if code < uint64(len(reasonCodes)) {
-		return reasonCodes[code]
+	if code < uint64(len(reasons)) {
+		return reasons[code]
 	}
 	return ""
 }

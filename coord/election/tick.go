@@ -15,7 +15,7 @@ import "github.com/standbyd/standbyd/internal/proc"
 // Whoever ticks judges the owner, and wakes the waiters if it is stale.
 func (e *Election) Tick(now int64) bool {
 	s := e.seg
-	p := s.Params()
+	grace, tick := s.Grace(), int64(s.Tick())
 	last := s.TickedAt.Load()
 	elapsed := now - int64(last)
 	if elapsed < 0 {
@@ -24,7 +24,7 @@ func (e *Election) Tick(now int64) bool {
 		now = proc.MonoNow()
 		elapsed = now - int64(last)
 	}
-	if elapsed >= 0 && elapsed < int64(p.Tick) {
+	if elapsed >= 0 && elapsed < tick {
 		return false
 	}
 	epoch := s.Epoch.Load()
@@ -32,7 +32,7 @@ func (e *Election) Tick(now int64) bool {
 	if !s.TickedAt.CompareAndSwap(last, uint64(now)) {
 		return false
 	}
-	if elapsed < 0 || elapsed/int64(p.Tick) > int64(min(p.Grace, 1<<30)) {
+	if elapsed < 0 || elapsed/tick > int64(min(grace, 1<<30)) {
 		e.forgive(epoch)
 	}
 	if !s.Epoch.CompareAndSwap(epoch, epoch+1) {

@@ -78,6 +78,7 @@ package shm
 //	16              start         its taker
 //	24              machine boot  its taker
 //	32              pid namespace its taker
+//	40              check         its taker             CRC-64 of phase and identity
 //	128             cell 0, cell 1, each of cell size rounded up to 64 bytes
 const (
 	Magic         = 0x3153594244425453 // "STBDBYS1"
@@ -152,5 +153,5 @@ func (g geometry) cellAt(w, c int) int { return g.writerAt(w) + writerHeadSize +
 func (g geometry) total() int          { return (g.writerAt(g.writers) + 4095) / 4096 * 4096 }
 func (g geometry) valid() bool {
 	return g.seats >= 1 && g.seats <= MaxSeats && g.writers >= 1 && g.writers <= MaxWriters &&
-		g.ring >= 1 && g.ring <= 1<<16 && g.cell >= 0 && g.cell <= MaxCell && g.cell%8 == 0
+		g.ring >= 1 && g.ring <= 1<<16 && g.ring&(g.ring-1) == 0 && g.cell >= 0 && g.cell <= MaxCell && g.cell%8 == 0
 }

@@ -14,7 +14,7 @@ type ClaimRecord struct {
 // path of every claim, readers take it for information only, and compare the
 // term before and after. An entry of a later term is left alone.
 func (s *Segment) RecordClaim(term uint64, r ClaimRecord) {
-	at := s.geo.ringAt(int(term % uint64(s.geo.ring)))
+	at := s.geo.ringAt(int(term) & (s.geo.ring - 1))
 	e := (*[10]uint64)(unsafe.Pointer(&s.m.mem[at]))
 	if e[0] > term {
 		return

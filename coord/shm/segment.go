@@ -59,12 +59,17 @@ type RingWords struct {
 
 // WriterWords are one writer slot with its two cells.
 type WriterWords struct {
-	Phase, PID, Start, Boot, PIDNS *atomic.Uint64
-	Cells                          [2][]atomic.Uint64
+	Phase, PID, Start, Boot, PIDNS, Check *atomic.Uint64
+	Cells                                 [2][]atomic.Uint64
 }
 
 // Params are the segment's constants.
 func (s *Segment) Params() Params { return s.params }
+
+// Grace, Tick and Generation are three of the Params, for hot paths.
+func (s *Segment) Grace() uint64       { return s.params.Grace }
+func (s *Segment) Tick() time.Duration { return s.params.Tick }
+func (s *Segment) Generation() uint64  { return s.params.Generation }
 
 // Meta says when and in which machine boot the segment was created.
 func (s *Segment) Meta() Meta { return s.meta }
@@ -79,7 +84,7 @@ func (s *Segment) File() *os.File { return s.file }
 func (s *Segment) HasPayload() bool { return s.geo.cell > 0 }
 
 // Ring is the entry that term writes; older terms have been there before.
-func (s *Segment) Ring(term uint64) *RingWords { return &s.ring[term%uint64(len(s.ring))] }
+func (s *Segment) Ring(term uint64) *RingWords { return &s.ring[int(term)&(len(s.ring)-1)] }
 
 // RingSize is the number of the ring's entries.
 func (s *Segment) RingSize() int { return len(s.ring) }
@@ -149,7 +154,7 @@ func (s *Segment) bind() error {
 	s.Writers = make([]WriterWords, s.geo.writers)
 	for i := range s.Writers {
 		o := s.geo.writerAt(i)
-		s.Writers[i] = WriterWords{Phase: u(o), PID: u(o + 8), Start: u(o + 16), Boot: u(o + 24), PIDNS: u(o + 32)}
+		s.Writers[i] = WriterWords{Phase: u(o), PID: u(o + 8), Start: u(o + 16), Boot: u(o + 24), PIDNS: u(o + 32), Check: u(o + 40)}
 		for c := range s.Writers[i].Cells {
 			s.Writers[i].Cells[c] = wordsAt(s.m.mem, s.geo.cellAt(i, c), s.geo.cell/8)
 		}
