@@ -1,0 +1,3 @@
+// Package lease is a lease with a payload, shared by the processes of one
+// machine: [OwnerLease].
+package lease
