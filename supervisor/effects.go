@@ -15,7 +15,7 @@ import (
 //	doControl(closed)  before  any doSignal of a shutdown
 //	doJob(demote T)    before  doJob(pre-promote or promote T+1)
 //	doControl(granted) after   the pre-promote job of that term has reported
-//	doEmit(exited)     before  the doLaunch that follows it
+//	doRelease          before  the doLaunch that follows it
 type effect interface{ performed() }
 
 type (
@@ -27,6 +27,9 @@ type (
 	// the process group while the zombie pins its number, keep the last words,
 	// reap. inExited follows.
 	doBury struct{ index int }
+	// doRelease gives back what was acquired for the worker's last process and
+	// takes it off the list on disk.
+	doRelease struct{ index int }
 	// doSignal sends to the worker's process; doKillGroup SIGKILL to its group.
 	doSignal struct {
 		index int
@@ -67,6 +70,7 @@ type (
 
 func (doLaunch) performed()       {}
 func (doBury) performed()         {}
+func (doRelease) performed()      {}
 func (doSignal) performed()       {}
 func (doKillGroup) performed()    {}
 func (doHit) performed()          {}

@@ -2,7 +2,10 @@ package supervisor
 
 import (
 	"fmt"
+	"io/fs"
+	"os"
 	"path/filepath"
+	"syscall"
 )
 
 // Where things are. Everything of a role that lives as long as the machine is
@@ -27,4 +30,40 @@ func (p rolePaths) log(worker string) string {
 }
 func (p rolePaths) pluginLog(role string) string {
 	return filepath.Join(p.logs, role+".plugins.log")
+}
+
+func roleDir(runtimeDir, role string) string { return filepath.Join(rolesDir(runtimeDir), role) }
+func logsDir(stateDir string) string         { return filepath.Join(stateDir, "logs") }
+func historyPath(stateDir string) string     { return filepath.Join(stateDir, "history.jsonl") }
+
+// prepareFolders makes the folders of a supervisor. The runtime folder must be
+// its own and writable by nobody else: whoever writes there could replace
+// segments and sockets.
+func prepareFolders(runtimeDir, stateDir string) error {
+	mode := fs.FileMode(0o700)
+	if os.Geteuid() == 0 {
+		mode = 0o711 // users of roles pass through to their own
+	}
+	if err := os.MkdirAll(runtimeDir, mode); err != nil {
+		return &ConfigError{Field: "runtime_dir", Msg: "cannot be made", Err: err}
+	}
+	info, err := os.Lstat(runtimeDir)
+	if err != nil {
+		return &ConfigError{Field: "runtime_dir", Msg: "cannot be used", Err: err}
+	}
+	if st, ok := info.Sys().(*syscall.Stat_t); ok && int(st.Uid) != os.Geteuid() {
+		return &ConfigError{Field: "runtime_dir", Msg: fmt.Sprintf("%s belongs to uid %d and we are uid %d", runtimeDir, st.Uid, os.Geteuid())}
+	}
+	if !info.IsDir() || info.Mode().Perm()&0o022 != 0 {
+		return &ConfigError{Field: "runtime_dir", Msg: fmt.Sprintf("%s (%v) must be a folder that only its owner may write to", runtimeDir, info.Mode())}
+	}
+	if err := os.MkdirAll(rolesDir(runtimeDir), mode); err != nil {
+		return &ConfigError{Field: "runtime_dir", Msg: "cannot be used", Err: err}
+	}
+	for _, dir := range []string{stateDir, logsDir(stateDir)} {
+		if err := os.MkdirAll(dir, 0o750); err != nil {
+			return &ConfigError{Field: "state_dir", Msg: "cannot be made", Err: err}
+		}
+	}
+	return nil
 }

@@ -4,6 +4,7 @@ import (
 	"syscall"
 
 	"github.com/standbyd/standbyd/coord/role"
+	"github.com/standbyd/standbyd/internal/rolesock"
 )
 
 // input is everything that can reach a role's step. The set is sealed: what
@@ -115,6 +116,14 @@ type (
 	inDue struct{ jitter float64 }
 )
 
+// What reaches the loop and is turned into another input before the step: a
+// hint to look at the segment (inSeen or inLost), and a datagram with the
+// listeners that a worker hands back (inSockets).
+type (
+	inLook  struct{}
+	inFiles struct{ message rolesock.Message }
+)
+
 type signalled struct {
 	worker string
 	pid    int
@@ -162,3 +171,5 @@ func (inAck) sealed()        {}
 func (inDrill) sealed()      {}
 func (inSignal) sealed()     {}
 func (inDue) sealed()        {}
+func (inLook) sealed()       {}
+func (inFiles) sealed()      {}

@@ -19,7 +19,7 @@ func observe(t *turn, in input) {
 	}
 	t.watchLeader()
 	for i := range s.workers {
-		if w := &s.workers[i]; w.pid != 0 && !w.dead {
+		if w := &s.workers[i]; w.pid != 0 && w.lot != lotEnded {
 			t.word(i, t.view(w))
 		}
 	}
@@ -69,7 +69,7 @@ func (t *turn) whyLost() role.Reason {
 	}
 	i := s.byPID(s.led.pid)
 	switch {
-	case i < 0 || s.workers[i].dead:
+	case i < 0 || s.workers[i].lot == lotEnded:
 		return role.ReasonCrash
 	case s.phase >= phaseClosing:
 		return role.ReasonStopped

@@ -65,6 +65,8 @@ type RoleStatus struct {
 	LastFailover *Record        `json:"last_failover"`
 	Segment      string         `json:"segment"`
 	DroppedLines uint64         `json:"dropped_lines"`
+
+	hookErrors []string // last failure per hook, as the queue saw it
 }
 
 // WorkerStatus describes one worker. Wanted and observed are kept apart: PID

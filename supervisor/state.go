@@ -71,12 +71,18 @@ const (
 	lotBackoff  // no process, one is wanted later
 	lotFailed   // no process, one is wanted after the cool-down
 	lotStopping // has been told to end
+	lotEnded    // dead, and being buried
 	lotCount
 )
 
-var lotNames = [lotCount]WorkerState{WorkerStopped, WorkerStarting, WorkerStandby, WorkerLeader, WorkerDraining, WorkerBackoff, WorkerFailed, WorkerStopping}
+var lotNames = [lotCount]WorkerState{WorkerStopped, WorkerStarting, WorkerStandby, WorkerLeader, WorkerDraining, WorkerBackoff, WorkerFailed, WorkerStopping, WorkerStopping}
 
-func (l lot) String() string { return string(lotNames[l]) }
+func (l lot) String() string {
+	if l == lotEnded {
+		return "ended"
+	}
+	return string(lotNames[l])
+}
 
 // hold is (pid, term) as in the owner and the active word. pid 0: nobody.
 type hold struct {
@@ -124,7 +130,7 @@ type worker struct {
 	why      string
 	barred   int64 // mono ns until which it goes last (a vetoed candidate)
 	past     []int // pids of its last lives, newest last
-	dead     bool  // the process has ended and is being buried
+	told     bool  // the life that ends was told to end
 }
 
 // leadership is an active term as it was observed.
@@ -196,6 +202,8 @@ type state struct {
 	binding   bool // doBindSockets has been asked for
 	killed    bool // everything at once
 	last      *Record
+
+	hookErrors []string // per hook, its last failure; never written, only replaced
 }
 
 // policy is the part of a RoleConfig that decisions need. Never written.
@@ -226,6 +234,14 @@ func (s *state) byPID(pid uint32) int {
 		if s.workers[i].pid == int(pid) {
 			return i
 		}
+	}
+	return -1
+}
+
+// living is byPID without the processes that have ended.
+func (s *state) living(pid uint32) int {
+	if i := s.byPID(pid); i >= 0 && s.workers[i].lot != lotEnded {
+		return i
 	}
 	return -1
 }

@@ -210,8 +210,14 @@ func (t *turn) rebind() {
 func (t *turn) noteCall(in inCalled) {
 	e := Event{Type: EventHook, Plugin: t.s.policy.Hooks[in.hook].Name, Worker: in.t.Worker, PID: in.t.PID,
 		Token: in.t.Token, Reason: in.t.Reason, Text: in.moment.String()}
+	failure := ""
 	if in.err != nil {
-		e.Error = in.err.Error()
+		failure = in.err.Error()
 	}
+	e.Error = failure
+	kept := make([]string, len(t.s.policy.Hooks))
+	copy(kept, t.s.hookErrors)
+	kept[in.hook] = failure
+	t.s.hookErrors = kept
 	t.emit(e)
 }

@@ -70,11 +70,10 @@ func renew(t *turn, in input) {
 	t.s.retryAt, t.s.renewing = 0, false
 	for i := range t.s.workers {
 		w := &t.s.workers[i]
-		if w.pid == 0 {
-			continue
-		}
 		wanted := w.wanted
-		t.word(i, wKill)
+		if w.pid != 0 {
+			t.word(i, wKill)
+		}
 		w.wanted = wanted
 	}
 }
@@ -175,7 +174,7 @@ func (t *turn) depose(term uint64, pid int) {
 func (t *turn) candidate() int {
 	best := -1
 	for i, v := range t.s.seats {
-		w := t.s.byPID(v.pid)
+		w := t.s.living(v.pid)
 		if !v.ready || v.bars || w < 0 || t.s.workers[w].barred > t.now.Mono {
 			continue
 		}
@@ -267,7 +266,7 @@ func drill(t *turn, in input) {
 // standbyReady: somebody besides the leader is ready and willing.
 func (t *turn) standbyReady() bool {
 	for _, v := range t.s.seats {
-		if v.ready && !v.bars && v.pid != t.s.led.pid && t.s.byPID(v.pid) >= 0 {
+		if v.ready && !v.bars && v.pid != t.s.led.pid && t.s.living(v.pid) >= 0 {
 			return true
 		}
 	}
@@ -302,7 +301,7 @@ func (t *turn) signal(in inSignal) {
 			return
 		}
 	}
-	if i >= len(t.s.workers) || t.s.workers[i].pid == 0 || t.s.workers[i].dead {
+	if i >= len(t.s.workers) || t.s.workers[i].pid == 0 || t.s.workers[i].lot == lotEnded {
 		respond(t, in.reply, signalled{}, ErrNoProcess)
 		return
 	}
@@ -338,7 +337,7 @@ func drainDue(t *turn, _ input) {
 	s.drainBy = 0
 	for i := range s.workers {
 		pid := uint32(s.workers[i].pid)
-		if pid != 0 && (pid == s.active.pid || pid == s.owner.pid) && !s.workers[i].dead {
+		if pid != 0 && (pid == s.active.pid || pid == s.owner.pid) && s.workers[i].lot != lotEnded {
 			t.warn("%s (pid %d) did not stop leading within %v: killed", s.workers[i].name, s.workers[i].pid, s.policy.DrainTimeout)
 			t.word(i, wKill)
 		}

@@ -17,8 +17,8 @@ func ignore(*turn, int) {}
 func want(t *turn, i int)   { t.s.workers[i].wanted = true }
 func unwant(t *turn, i int) { t.s.workers[i].wanted = false }
 
-// launch starts a process, or says what it waits for.
-func launch(t *turn, i int) {
+// launchNow starts a process, or says what it waits for.
+func launchNow(t *turn, i int) {
 	w := &t.s.workers[i]
 	w.wanted, w.due = true, 0
 	waits := ""
@@ -36,7 +36,7 @@ func launch(t *turn, i int) {
 		w.restarts++
 	}
 	w.lot, w.why = lotStarting, ""
-	w.startAt, w.readyAt, w.dead = t.now.Mono, 0, false
+	w.startAt, w.readyAt, w.told = t.now.Mono, 0, false
 	w.due = t.now.after(t.s.policy.StartTimeout)
 	t.do(doLaunch{i})
 }
@@ -92,12 +92,15 @@ func (t *turn) becomeReady(w *worker) {
 	t.emit(Event{Type: EventWorkerReady, Worker: w.name, PID: w.pid})
 }
 
+// bury begins the burial. The worker is nothing any more from here on, what
+// is still to come may wait for a slow disk.
 func bury(t *turn, i int) {
 	w := &t.s.workers[i]
-	if w.dead {
-		return
+	w.told = w.lot == lotStopping
+	if w.lot != lotStarting {
+		w.why = ""
 	}
-	w.dead, w.due = true, 0
+	w.lot, w.ready, w.leading, w.due = lotEnded, false, 0, 0
 	t.do(doBury{i})
 }
 
@@ -112,7 +115,7 @@ func beginStop(t *turn, i int) {
 	w := &t.s.workers[i]
 	w.wanted, w.lot = false, lotStopping
 	w.due = t.now.after(t.s.policy.StopTimeout)
-	if w.pid != 0 && !w.dead {
+	if w.pid != 0 {
 		t.do(doSignal{index: i, sig: t.s.policy.stopSignal()})
 	}
 }
@@ -123,9 +126,6 @@ func killNow(t *turn, i int) {
 	w := &t.s.workers[i]
 	if w.lot == lotStopping && w.due != 0 {
 		w.why = fmt.Sprintf("pid %d did not end in time after SIG%s: killed", w.pid, t.s.policy.StopSignal)
-		if w.dead {
-			w.why = fmt.Sprintf("pid %d is dead and its last words are still being written", w.pid)
-		}
 		t.emit(Event{Type: EventWarning, Worker: w.name, PID: w.pid, Text: w.why})
 	}
 	if w.lot != lotStopping {
@@ -143,55 +143,35 @@ func becomeStopped(t *turn, i int) {
 	w.lot, w.wanted, w.due = lotStopped, false, 0
 }
 
-// endStop follows the end of a worker that was told to end.
-func endStop(t *turn, i int) {
-	w := &t.s.workers[i]
-	again := w.wanted && t.s.phase < phaseClosing && !w.extra
-	t.leave(i, t.in.(inExited).exit)
-	becomeStopped(t, i)
-	if again {
-		t.word(i, wStart)
-	}
-}
-
-// leave notes that the worker's process is no more.
-func (t *turn) leave(i int, exit Exit) {
-	w := &t.s.workers[i]
+// leave follows the burial: the place is empty, and filled again if it should be.
+func leave(t *turn, i int) {
+	in := t.in.(inExited)
+	w, p := &t.s.workers[i], t.s.policy
 	w.past = append(slices.Clone(w.past), w.pid)
 	if n := len(w.past); n > keptPIDs {
 		w.past = w.past[n-keptPIDs:]
 	}
-	e := Event{Type: EventWorkerExited, Worker: w.name, PID: w.pid, Exit: &exit}
-	if w.lot == lotStarting {
-		e.Text = w.why
+	why := describeExit(in.exit)
+	if w.why != "" {
+		why = w.why
 	}
-	t.emit(e)
-	w.lastExit, w.pid, w.ready, w.leading, w.due, w.dead = &exit, 0, false, 0, 0, false
+	t.emit(Event{Type: EventWorkerExited, Worker: w.name, PID: w.pid, Exit: &in.exit, Text: w.why})
+	t.do(doRelease{i})
+	w.lastExit, w.pid = &in.exit, 0
 	if t.s.led.worker == i {
 		t.s.led.worker = -1
 	}
-}
-
-// restart follows the end of a worker that was not told to end.
-func restart(t *turn, i int) {
-	in := t.in.(inExited)
-	w := &t.s.workers[i]
-	why := describeExit(in.exit)
-	if w.lot == lotStarting && w.why != "" {
-		why = w.why
-	}
-	t.leave(i, in.exit)
 	switch {
 	case !w.wanted || w.extra || t.s.phase >= phaseClosing:
 		becomeStopped(t, i)
-		return
-	case t.s.policy.Restart == RestartNever,
-		t.s.policy.Restart == RestartOnFailure && in.exit.Code != nil && *in.exit.Code == 0:
+	case w.told:
+		launchNow(t, i)
+	case p.Restart == RestartNever, p.Restart == RestartOnFailure && in.exit.Code != nil && *in.exit.Code == 0:
 		becomeStopped(t, i)
-		w.why = fmt.Sprintf("%s; restart = %q", why, t.s.policy.Restart)
-		return
+		w.why = fmt.Sprintf("%s; restart = %q", why, p.Restart)
+	default:
+		t.tryAgain(i, why, in.jitter)
 	}
-	t.tryAgain(i, why, in.jitter)
 }
 
 // restartLater follows a launch that made no process.

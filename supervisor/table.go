@@ -35,14 +35,15 @@ var workerTable [lotCount][wordCount]workerCell
 func init() {
 	workerTable = [lotCount][wordCount]workerCell{
 		//            launched    unlaunched   warming        standby        leader        draining        ended exited  due       start      stop       kill
-		lotStopped:  {disown, ignore, ignore, ignore, ignore, ignore, ignore, ignore, ignore, launch, ignore, ignore},
-		lotStarting: {ownProcess, restartLater, ignore, becomeStandby, becomeLeader, becomeDraining, bury, restart, giveUpStart, want, beginStop, killNow},
-		lotStandby:  {disown, ignore, becomeWarming, ignore, becomeLeader, becomeDraining, bury, restart, ignore, want, beginStop, killNow},
-		lotLeader:   {disown, ignore, becomeWarming, becomeStandby, keepLeader, becomeDraining, bury, restart, ignore, want, beginStop, killNow},
-		lotDraining: {disown, ignore, becomeWarming, becomeStandby, becomeLeader, ignore, bury, restart, ignore, want, beginStop, killNow},
-		lotBackoff:  {disown, ignore, ignore, ignore, ignore, ignore, ignore, ignore, launch, launch, becomeStopped, becomeStopped},
-		lotFailed:   {disown, ignore, ignore, ignore, ignore, ignore, ignore, ignore, launch, launch, becomeStopped, becomeStopped},
-		lotStopping: {ownProcess, becomeStopped, ignore, ignore, ignore, ignore, bury, endStop, killNow, want, unwant, killNow},
+		lotStopped:  {disown, ignore, ignore, ignore, ignore, ignore, ignore, ignore, ignore, launchNow, ignore, ignore},
+		lotStarting: {ownProcess, restartLater, ignore, becomeStandby, becomeLeader, becomeDraining, bury, ignore, giveUpStart, want, beginStop, killNow},
+		lotStandby:  {disown, ignore, becomeWarming, ignore, becomeLeader, becomeDraining, bury, ignore, ignore, want, beginStop, killNow},
+		lotLeader:   {disown, ignore, becomeWarming, becomeStandby, keepLeader, becomeDraining, bury, ignore, ignore, want, beginStop, killNow},
+		lotDraining: {disown, ignore, becomeWarming, becomeStandby, becomeLeader, ignore, bury, ignore, ignore, want, beginStop, killNow},
+		lotBackoff:  {disown, ignore, ignore, ignore, ignore, ignore, ignore, ignore, launchNow, launchNow, becomeStopped, becomeStopped},
+		lotFailed:   {disown, ignore, ignore, ignore, ignore, ignore, ignore, ignore, launchNow, launchNow, becomeStopped, becomeStopped},
+		lotStopping: {ownProcess, becomeStopped, ignore, ignore, ignore, ignore, bury, ignore, killNow, want, unwant, killNow},
+		lotEnded:    {disown, ignore, ignore, ignore, ignore, ignore, ignore, leave, ignore, want, unwant, unwant},
 	}
 	roleTable = [phaseCount][happeningCount]roleCell{
 		//              hooked    seen         lost      renewed      sockets     job       replay   due          ack        drill        close       kill

@@ -49,6 +49,8 @@ func workerIn(row lot) state {
 		w.leading = 7
 	case lotStopping:
 		w.wanted = false
+	case lotEnded:
+		w.ready, w.readyAt = false, 0
 	}
 	return s
 }
@@ -173,6 +175,8 @@ func describe(effects []effect) string {
 			fmt.Fprintf(&out, "launch %d", e.index)
 		case doBury:
 			fmt.Fprintf(&out, "bury %d", e.index)
+		case doRelease:
+			fmt.Fprintf(&out, "release %d", e.index)
 		case doSignal:
 			fmt.Fprintf(&out, "signal %d %v", e.index, e.sig)
 		case doKillGroup:

@@ -1,0 +1,252 @@
+package supervisor
+
+import (
+	"fmt"
+	"os"
+	"slices"
+	"syscall"
+	"time"
+
+	"github.com/standbyd/standbyd/coord/election"
+	"github.com/standbyd/standbyd/coord/role"
+	"github.com/standbyd/standbyd/coord/shm"
+	"github.com/standbyd/standbyd/internal/launch"
+	"github.com/standbyd/standbyd/internal/proc"
+)
+
+const (
+	// handBack is how long workers have to hand back their listeners before
+	// they are fetched.
+	handBack = 2 * time.Second
+	// endWait is how long we wait for the end of what cannot be adopted.
+	endWait = 10 * time.Second
+)
+
+// open makes the role ready for run: it adopts what an earlier supervisor left
+// at work, or begins anew. adopted says which. Called once, before run.
+func (r *roleLoop) open() (adopted bool, err error) {
+	defer r.watchFaults()()
+	list, lerr := readWorkers(r.paths.workers())
+	if lerr != nil {
+		r.emit(Event{Type: EventWarning, Text: lerr.Error()})
+	}
+	living := r.living(list)
+	if len(living) > 0 {
+		if err := r.reuse(list); err != nil {
+			r.emit(Event{Type: EventWarning, Text: fmt.Sprintf("the running workers cannot be adopted and are ended: %v", err)})
+			for _, w := range living {
+				r.end(w.process)
+			}
+			living = nil
+		}
+	}
+	r.endStrays(living)
+	r.place(living)
+	defer func() {
+		if err != nil {
+			r.abandon()
+		}
+	}()
+	if len(living) == 0 {
+		if err := r.bindSockets(); err != nil {
+			return false, err
+		}
+		r.st.sockets = true
+		if err := r.furnish(); err != nil {
+			return false, err
+		}
+		if err := r.newSegment(); err != nil {
+			return false, err
+		}
+		r.st.generation, r.st.segment = r.seg.generation(), r.seg.seg.Path()
+		r.hire()
+		return false, nil
+	}
+	if err := r.furnish(); err != nil {
+		return true, err
+	}
+	r.takeOver(list)
+	if r.st.sockets = len(r.config.Listen) == 0; !r.st.sockets {
+		r.st.socketsS = now().after(handBack)
+	}
+	r.hire()
+	return true, nil
+}
+
+// adoptee is a listed worker that lives.
+type adoptee struct {
+	listedWorker
+	process *launch.Process
+}
+
+// living takes hold of the listed processes that are the same ones still.
+func (r *roleLoop) living(list workersFile) (found []adoptee) {
+	for _, w := range list.Workers {
+		process, err := launch.Adopt(w.Identity)
+		if err != nil {
+			if now, oerr := proc.Of(w.Identity.PID); oerr == nil && now != w.Identity {
+				r.emit(Event{Type: EventWarning, Worker: w.Name, PID: w.Identity.PID,
+					Text: fmt.Sprintf("pid %d is not ours any more (it started at another time): left alone", w.Identity.PID)})
+			}
+			continue
+		}
+		found = append(found, adoptee{w, process})
+	}
+	return found
+}
+
+// reuse opens the segment that the living workers are in.
+func (r *roleLoop) reuse(list workersFile) error {
+	seg, err := shm.Open(list.Segment)
+	if err != nil {
+		return err
+	}
+	if g := seg.Params().Generation; g != list.Generation {
+		seg.Close()
+		return fmt.Errorf("segment %s has generation %d and the workers were started in %d", list.Segment, g, list.Generation)
+	}
+	r.seg, err = use(seg)
+	return err
+}
+
+// end kills a process that cannot be adopted, with its group, and waits.
+func (r *roleLoop) end(p *launch.Process) {
+	p.KillGroup()
+	select {
+	case <-p.Done():
+	case <-time.After(endWait):
+		r.emit(Event{Type: EventWarning, PID: p.Identity().PID, Text: fmt.Sprintf("pid %d was killed and does not end", p.Identity().PID)})
+	}
+	p.Close()
+}
+
+// endStrays ends processes of the role that are on no list.
+func (r *roleLoop) endStrays(living []adoptee) {
+	known := func(id proc.Identity) bool {
+		return slices.ContainsFunc(living, func(w adoptee) bool { return w.Identity == id })
+	}
+	for _, id := range strays(r.paths.dir, known) {
+		p, err := launch.Adopt(id)
+		if err != nil {
+			continue
+		}
+		r.emit(Event{Type: EventWarning, PID: id.PID, Text: fmt.Sprintf("pid %d was started for this role and is on no list: ended", id.PID)})
+		p.Signal(syscall.SIGKILL)
+		r.end(p)
+	}
+}
+
+// place makes the posts, with the adopted processes in theirs.
+func (r *roleLoop) place(living []adoptee) {
+	places := len(r.st.workers)
+	for _, w := range living {
+		places = max(places, w.Index+1)
+	}
+	for i := len(r.st.workers); i < places; i++ {
+		r.st.workers = append(r.st.workers, worker{name: workerName(r.config.Name, i), extra: true})
+	}
+	r.posts = make([]*post, places)
+	for i := range r.posts {
+		r.posts[i] = &post{}
+	}
+	for _, a := range living {
+		w := &r.st.workers[a.Index]
+		if r.posts[a.Index].life != nil {
+			r.end(a.process) // listed twice
+			continue
+		}
+		opened := make(chan struct{})
+		close(opened)
+		l := &life{process: a.process, started: a.StartedAt, opened: opened}
+		r.posts[a.Index].life = l
+		w.pid, w.started, w.restarts, w.lot, w.wanted = a.Identity.PID, a.StartedAt, a.Restarts, lotStarting, !w.extra
+		w.startAt = proc.MonoNow()
+		w.due = now().after(r.config.StartTimeout)
+		r.emit(Event{Type: EventWorkerAdopted, Worker: w.name, PID: w.pid})
+		r.watch(a.Index, l)
+	}
+}
+
+// takeOver reads from the segment and the history where the role stands.
+func (r *roleLoop) takeOver(list workersFile) {
+	s := &r.st
+	s.generation, s.segment = r.seg.generation(), r.seg.seg.Path()
+	for _, w := range list.Workers {
+		if w.Index < len(s.workers) && s.workers[w.Index].pid != w.Identity.PID {
+			s.workers[w.Index].past = append(s.workers[w.Index].past, w.Identity.PID)
+		}
+	}
+	at := now()
+	r.touch(func(u *segmentUse) {
+		// Whoever ended while nobody watched.
+		u.election.Evict(u.election.Dead)
+		if r.config.Fence != FenceTree {
+			u.election.Bury(u.election.Dead)
+		}
+		c := u.election.Control()
+		s.control = controlWord{gate: c.Gate, nominee: -1, resign: c.ResignTerm, granted: c.GrantedTerm}
+		if c.State == election.ControlHeld {
+			s.control.mode, s.control.until = controlHeld, c.Until
+			if c.Until == 0 {
+				s.control.until = at.after(r.config.CoolDown)
+			}
+		}
+		pid, _ := u.election.Active()
+		s.adopted = pid != 0 && s.byPID(pid) >= 0
+	})
+	r.setControl(s.control) // a shutdown that was cut short is undone
+	records, _ := r.sup.history.read(r.config.Name)
+	for _, rec := range records {
+		if rec.Reason != role.ReasonFirst {
+			kept := rec
+			s.last = &kept
+		}
+		if mono := at.Mono - int64(at.Wall.Sub(rec.At)); failover(rec.Reason) && mono > at.Mono-int64(r.config.Per) && mono <= at.Mono {
+			s.failovers = append(s.failovers, mono)
+		}
+		if rec.Token.Generation() == s.generation {
+			s.recorded, s.ledBy = rec.Term, rec.To
+		}
+	}
+	s.counted = s.recorded
+}
+
+// hire puts the hooks to their queue; workers of places without a process
+// follow when they have started.
+func (r *roleLoop) hire() {
+	envs := make([]HookEnv, len(r.config.Hooks))
+	for i := range envs {
+		envs[i] = HookEnv{
+			Role: r.config.Name, RuntimeDir: r.paths.hookDir(i), Segment: r.st.segment, Log: r.logOf(i),
+			Changed: func() { go r.tell(inHook{i}) },
+			Replay:  func() { go r.tell(inReplay{i}) },
+		}
+	}
+	r.queue = newHookQueue(r.config.Hooks, envs, r.config.HookTimeout, proc.MonoNow, func(in input) { r.tell(in) })
+	if len(envs) == 0 {
+		r.next(inHooked{})
+		return
+	}
+	r.queue.put(doJob{kind: momentStart})
+}
+
+// logOf writes a hook's lines to the role's plugin log.
+func (r *roleLoop) logOf(i int) func(string) {
+	name := r.config.Hooks[i].Name
+	return func(line string) {
+		if c := r.pluginLog.Load(); c != nil {
+			c.Note(name + ": " + line)
+		}
+	}
+}
+
+// retired are the roles that have a folder and are not in the config.
+func (s *Supervisor) retired() (names []string) {
+	entries, _ := os.ReadDir(rolesDir(s.config.RuntimeDir))
+	for _, e := range entries {
+		if e.IsDir() && !slices.ContainsFunc(s.config.Roles, func(c RoleConfig) bool { return c.Name == e.Name() }) {
+			names = append(names, e.Name())
+		}
+	}
+	return names
+}

@@ -1,0 +1,397 @@
+package supervisor
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"net"
+	"os"
+	"os/exec"
+	"os/signal"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/standbyd/standbyd/coord"
+	"github.com/standbyd/standbyd/coord/role"
+)
+
+// The test binary plays the workers and, where one has to be killed, the
+// supervisor too.
+const (
+	playWorker     = "TEST_WORKER"
+	playSupervisor = "TEST_SUPERVISOR" // a JSON file with its config
+)
+
+func TestMain(m *testing.M) {
+	Stage()
+	if kind := os.Getenv(playWorker); kind != "" {
+		os.Exit(workers[kind]())
+	}
+	if path := os.Getenv(playSupervisor); path != "" {
+		os.Exit(superviseAsTold(path))
+	}
+	os.Exit(m.Run())
+}
+
+var workers = map[string]func() int{
+	"good":     func() int { return work() },
+	"exit":     func() int { fmt.Println("last words"); return 3 },
+	"never":    func() int { time.Sleep(time.Hour); return 0 },
+	"stubborn": func() int { signal.Ignore(syscall.SIGTERM); return work() },
+	"sticky":   func() int { return work(hangInLead) },
+	"flash":    func() int { return work(dieInLead) },
+	"serve":    func() int { return work(serveInLead) },
+}
+
+func hangInLead(context.Context, *coord.Leadership) error { select {} }
+
+func dieInLead(context.Context, *coord.Leadership) error {
+	time.Sleep(20 * time.Millisecond)
+	os.Exit(9)
+	return nil
+}
+
+// serveInLead answers each connection with the pid and the token.
+func serveInLead(ctx context.Context, l *coord.Leadership) error {
+	ln, err := l.Listener("http")
+	if err != nil {
+		return err
+	}
+	context.AfterFunc(ctx, func() { ln.Close() })
+	for {
+		c, err := ln.Accept()
+		if err != nil {
+			return nil
+		}
+		fmt.Fprintf(c, "%d %s\n", os.Getpid(), l.Token())
+		c.Close()
+	}
+}
+
+// work joins the role and notes the beginning and the end of each lead in the
+// file TEST_LEADS.
+func work(lead ...func(context.Context, *coord.Leadership) error) int {
+	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM)
+	defer stop()
+	if len(lead) > 0 && fmt.Sprintf("%p", lead[0]) == fmt.Sprintf("%p", hangInLead) {
+		signal.Ignore(syscall.SIGTERM)
+	}
+	err := coord.Run(ctx, func(ctx context.Context, l *coord.Leadership) error {
+		note("lead %s %d", l.Token(), os.Getpid())
+		defer note("end %s %d", l.Token(), os.Getpid())
+		if len(lead) > 0 {
+			return lead[0](ctx, l)
+		}
+		<-ctx.Done()
+		return nil
+	})
+	if err != nil {
+		fmt.Println(err)
+		return 1
+	}
+	return 0
+}
+
+func note(format string, args ...any) {
+	f, err := os.OpenFile(os.Getenv("TEST_LEADS"), os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o644)
+	if err != nil {
+		panic(err)
+	}
+	fmt.Fprintf(f, format+"\n", args...)
+	f.Close()
+}
+
+// recorder is a hook that remembers its calls; safe for concurrent use.
+type recorder struct {
+	UnimplementedHooks
+	mu     sync.Mutex
+	calls  []string
+	gate   bool
+	on     func(moment string, t role.Transition) error // may be nil
+	status HookStatus
+	env    HookEnv
+}
+
+func (h *recorder) add(moment string, t role.Transition) error {
+	h.mu.Lock()
+	text := moment
+	if t.Token != 0 {
+		text += fmt.Sprintf(" %s %s %s", t.Token, t.Worker, t.Reason)
+	}
+	h.calls = append(h.calls, text)
+	h.mu.Unlock()
+	if h.on != nil {
+		return h.on(moment, t)
+	}
+	return nil
+}
+
+func (h *recorder) list() []string {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return slices.Clone(h.calls)
+}
+
+func (h *recorder) Start(_ context.Context, env HookEnv) error {
+	h.env = env
+	return h.add("start", role.Transition{})
+}
+func (h *recorder) OnPromote(_ context.Context, t role.Transition) error { return h.add("promote", t) }
+func (h *recorder) OnDemote(_ context.Context, t role.Transition) error  { return h.add("demote", t) }
+func (h *recorder) Stop(context.Context) error                           { return h.add("stop", role.Transition{}) }
+func (h *recorder) HasPrePromote() bool                                  { return h.gate }
+func (h *recorder) PrePromote(_ context.Context, t role.Transition) error {
+	return h.add("ask", t)
+}
+func (h *recorder) Status() HookStatus { return h.status }
+
+// world is one supervisor with its folders.
+type world struct {
+	t      *testing.T
+	config Config
+	sup    *Supervisor
+	stop   context.CancelFunc
+	ended  chan error
+}
+
+// testRole is a role of the given kind of workers that reacts fast.
+func testRole(t *testing.T, dir, kind string) RoleConfig {
+	exe, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	r := DefaultRole()
+	r.Name, r.Command, r.Dir = "kv", []string{exe}, dir
+	r.Env = map[string]string{playWorker: kind, "TEST_LEADS": filepath.Join(dir, "leads")}
+	r.Tick, r.Grace = 50*time.Millisecond, 20
+	r.RestartDelay, r.RestartMaxDelay, r.Burst = 10*time.Millisecond, 100*time.Millisecond, 1000
+	r.Failovers = 1000
+	return r
+}
+
+// newConfig has a short path: sockets are in the runtime folder.
+func newConfig(t *testing.T, kind string) Config {
+	dir, err := os.MkdirTemp("", "sb")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { os.RemoveAll(dir) })
+	return Config{RuntimeDir: filepath.Join(dir, "run"), StateDir: filepath.Join(dir, "state"),
+		Roles: []RoleConfig{testRole(t, dir, kind)}, Env: []string{"PATH=" + os.Getenv("PATH")}}
+}
+
+func start(t *testing.T, c Config) *world {
+	t.Helper()
+	sup, err := New(c)
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, stop := context.WithCancel(context.Background())
+	w := &world{t: t, config: c, sup: sup, stop: stop, ended: make(chan error, 1)}
+	go func() { w.ended <- sup.Run(ctx) }()
+	t.Cleanup(func() {
+		stop()
+		sup.Kill()
+		select {
+		case err := <-w.ended:
+			w.ended <- err
+		case <-time.After(limit):
+			t.Error("the supervisor did not end")
+		}
+		if t.Failed() {
+			for _, e := range sup.RecentEvents() {
+				b, _ := json.Marshal(e)
+				t.Logf("%s", b)
+			}
+		}
+		checkEvents(t, sup.RecentEvents())
+	})
+	return w
+}
+
+const limit = 60 * time.Second
+
+// until waits until the first role is as wanted, and returns it.
+func (w *world) until(what string, ok func(RoleStatus) bool) RoleStatus {
+	w.t.Helper()
+	return w.untilRole(0, what, ok)
+}
+
+func (w *world) untilRole(i int, what string, ok func(RoleStatus) bool) RoleStatus {
+	w.t.Helper()
+	deadline := time.Now().Add(limit)
+	for {
+		r := w.sup.Snapshot().Roles[i]
+		if ok(r) {
+			return r
+		}
+		select {
+		case err := <-w.ended:
+			w.ended <- err
+			w.t.Fatalf("the supervisor ended while waiting until %s: %v", what, err)
+		default:
+		}
+		if time.Now().After(deadline) {
+			b, _ := json.MarshalIndent(r, "", " ")
+			w.t.Fatalf("not within %v: %s; the role is %s", limit, what, b)
+		}
+		time.Sleep(2 * time.Millisecond)
+	}
+}
+
+func led(r RoleStatus) bool { return r.State == RoleLed && r.Leader != "" }
+
+// full: led, and everybody else is ready.
+func full(r RoleStatus) bool {
+	for _, w := range r.Workers {
+		if !w.Ready {
+			return false
+		}
+	}
+	return led(r)
+}
+
+func (w *world) shutdown() {
+	w.t.Helper()
+	w.stop()
+	select {
+	case err := <-w.ended:
+		w.ended <- err
+		if err != nil {
+			w.t.Fatalf("shutdown: %v", err)
+		}
+	case <-time.After(limit):
+		w.t.Fatal("shutdown did not end")
+	}
+}
+
+// checkEvents holds what must be true of every run: leaderships do not
+// overlap, tokens rise, and hooks are demoted before the next promotion.
+func checkEvents(t *testing.T, events []Event) {
+	t.Helper()
+	type view struct{ leading, last, told role.Token }
+	roles := map[string]*view{}
+	for _, e := range events {
+		v := roles[e.Role]
+		if v == nil {
+			v = &view{}
+			roles[e.Role] = v
+		}
+		switch {
+		case e.Type == EventLeaderActive:
+			if v.leading != 0 {
+				t.Errorf("event %d: %s leads while %s does", e.ID, e.Token, v.leading)
+			}
+			if e.Token <= v.last {
+				t.Errorf("event %d: token %s after %s", e.ID, e.Token, v.last)
+			}
+			v.leading, v.last = e.Token, e.Token
+		case e.Type == EventLeaderLost:
+			v.leading = 0
+		case e.Type == EventHook && e.Text == "on-promote":
+			if v.told != 0 && v.told != e.Token {
+				t.Errorf("event %d: on-promote %s before on-demote %s", e.ID, e.Token, v.told)
+			}
+			v.told = e.Token
+		case e.Type == EventHook && e.Text == "on-demote":
+			v.told = 0
+		}
+	}
+}
+
+// leads checks the workers' own record of their leads, and returns it.
+func (w *world) leads() []string {
+	b, _ := os.ReadFile(w.config.Roles[0].Env["TEST_LEADS"])
+	return strings.Split(strings.TrimSpace(string(b)), "\n")
+}
+
+// noProcesses checks that nobody is left of the first role.
+func (w *world) noProcesses() {
+	w.t.Helper()
+	left := strays(roleDir(w.config.RuntimeDir, "kv"), nobody)
+	if len(left) != 0 {
+		w.t.Errorf("processes are left: %v", left)
+	}
+}
+
+// told is the part of a Config that a supervisor in its own process is told.
+type told struct {
+	RuntimeDir, StateDir string
+	Roles                []RoleConfig
+	Env                  []string
+}
+
+func superviseAsTold(path string) int {
+	b, err := os.ReadFile(path)
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		return 2
+	}
+	var c told
+	if err := json.Unmarshal(b, &c); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		return 2
+	}
+	sup, err := New(Config{RuntimeDir: c.RuntimeDir, StateDir: c.StateDir, Roles: c.Roles, Env: c.Env})
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		return 2
+	}
+	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM)
+	defer stop()
+	if err := sup.Run(ctx); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		return 1
+	}
+	return 0
+}
+
+// apart starts a supervisor in a process of its own.
+func apart(t *testing.T, c Config) *exec.Cmd {
+	t.Helper()
+	b, err := json.Marshal(told{c.RuntimeDir, c.StateDir, c.Roles, c.Env})
+	if err != nil {
+		t.Fatal(err)
+	}
+	path := filepath.Join(filepath.Dir(c.StateDir), "told.json")
+	if err := os.WriteFile(path, b, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	exe, _ := os.Executable()
+	cmd := exec.Command(exe)
+	cmd.Env = append(os.Environ(), playSupervisor+"="+path)
+	cmd.Stderr = os.Stderr
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { cmd.Process.Kill(); cmd.Wait() })
+	return cmd
+}
+
+// eventually waits for something outside of a Supervisor.
+func eventually(t *testing.T, what string, ok func() bool) {
+	t.Helper()
+	for deadline := time.Now().Add(limit); !ok(); time.Sleep(2 * time.Millisecond) {
+		if time.Now().After(deadline) {
+			t.Fatalf("not within %v: %s", limit, what)
+		}
+	}
+}
+
+func dial(t *testing.T, address string) (string, error) {
+	t.Helper()
+	c, err := net.DialTimeout("tcp", address, limit)
+	if err != nil {
+		return "", err
+	}
+	defer c.Close()
+	c.SetDeadline(time.Now().Add(limit))
+	b := make([]byte, 100)
+	n, err := c.Read(b)
+	return strings.TrimSpace(string(b[:n])), err
+}

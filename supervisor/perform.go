@@ -1,0 +1,83 @@
+package supervisor
+
+import (
+	"errors"
+	"fmt"
+	"math/rand/v2"
+
+	"github.com/standbyd/standbyd/internal/launch"
+	"github.com/standbyd/standbyd/internal/proc"
+)
+
+// perform does one effect. What it brings about is queued as an input.
+func (r *roleLoop) perform(e effect) {
+	switch e := e.(type) {
+	case doLaunch:
+		pid, err := r.launch(e.index)
+		if err != nil {
+			r.next(inUnlaunched{index: e.index, err: err, jitter: rand.Float64()})
+			return
+		}
+		r.next(inLaunched{index: e.index, pid: pid})
+	case doBury:
+		r.bury(e.index)
+	case doRelease:
+		r.release(e.index)
+	case doSignal:
+		r.signal(e)
+	case doKillGroup:
+		if l := r.posts[e.index].life; l != nil {
+			if err := l.process.KillGroup(); err != nil && !errors.Is(err, launch.ErrReaped) {
+				r.emit(Event{Type: EventWarning, Worker: r.st.workers[e.index].name, Text: err.Error()})
+			}
+		}
+	case doHit:
+		in := inHit{term: e.term, zero: proc.MonoNow()}
+		if l := r.posts[e.index].life; l == nil {
+			in.err = ErrNoProcess
+		} else {
+			in.err = l.process.Signal(e.sig)
+		}
+		r.next(in)
+	case doControl:
+		r.setControl(e.word)
+	case doJob:
+		r.queue.put(e)
+	case doRenew:
+		in := inRenewed{}
+		if in.err = r.renewSegment(); in.err == nil {
+			in.generation, in.segment = r.seg.generation(), r.seg.seg.Path()
+		}
+		r.next(in)
+	case doFetchSockets:
+		r.next(r.fetchSockets())
+	case doBindSockets:
+		err := r.bindSockets()
+		r.next(inSockets{ok: err == nil, err: err})
+	case doRecord:
+		if err := r.sup.history.append(e.record); err != nil {
+			r.emit(Event{Type: EventWarning, Text: err.Error()})
+		}
+	case doEmit:
+		r.emit(e.event)
+	case doAnswer:
+		e.send()
+	case doClear:
+		r.clear()
+	default:
+		panic(fmt.Sprintf("supervisor: an effect that nobody performs: %T", e))
+	}
+}
+
+func (r *roleLoop) signal(e doSignal) {
+	w := &r.st.workers[e.index]
+	var err error
+	if l := r.posts[e.index].life; l == nil {
+		err = ErrNoProcess
+	} else {
+		err = l.process.Signal(e.sig)
+	}
+	if e.reply != nil {
+		e.reply <- answer[signalled]{signalled{w.name, w.pid}, err}
+	}
+}

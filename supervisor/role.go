@@ -1,0 +1,159 @@
+package supervisor
+
+import (
+	"math/rand/v2"
+	"sync/atomic"
+	"time"
+
+	"github.com/standbyd/standbyd/internal/capture"
+	"github.com/standbyd/standbyd/internal/listen"
+	"github.com/standbyd/standbyd/internal/proc"
+	"github.com/standbyd/standbyd/internal/rolesock"
+)
+
+// roleLoop is one role at work. Its goroutine (run) owns every field below
+// the line; others reach it through tell, and read what it publishes.
+type roleLoop struct {
+	sup    *Supervisor
+	config RoleConfig
+	policy *policy
+	user   identity
+	paths  rolePaths
+
+	inbox     chan input
+	done      chan struct{} // closed when run has returned
+	published atomic.Pointer[RoleStatus]
+	pluginLog atomic.Pointer[capture.Capture] // the hooks write to it
+	queue     *hookQueue
+
+	// ---- owned by run ----
+
+	st        state
+	seg       *segmentUse // nil while there is none
+	posts     []*post     // by worker index
+	socket    *rolesock.Socket
+	listeners []*listen.Held // as config.Listen; nil: not held
+	backlog   []input        // made by effects, taken before the inbox
+	seen      inSeen         // of the last look
+}
+
+func newRoleLoop(s *Supervisor, c RoleConfig, u identity) *roleLoop {
+	r := &roleLoop{
+		sup: s, config: c, policy: &policy{RoleConfig: c}, user: u,
+		paths: rolePaths{dir: roleDir(s.config.RuntimeDir, c.Name), logs: logsDir(s.config.StateDir)},
+		inbox: make(chan input, 64), done: make(chan struct{}),
+		listeners: make([]*listen.Held, len(c.Listen)),
+	}
+	r.st = newState(r.policy, proc.MonoNow())
+	r.publish()
+	return r
+}
+
+// tell brings an input to the role. After the role's end it does nothing.
+// Safe for concurrent use; it waits while the role is busy.
+func (r *roleLoop) tell(in input) bool {
+	select {
+	case r.inbox <- in:
+		return true
+	case <-r.done:
+		return false
+	}
+}
+
+func now() moment { return moment{Wall: time.Now(), Mono: proc.MonoNow()} }
+
+// run owns the role until it has stopped.
+func (r *roleLoop) run() {
+	defer close(r.done)
+	defer r.watchFaults()()
+	ticks := time.NewTicker(r.config.Tick)
+	defer ticks.Stop()
+	due := time.NewTimer(time.Hour)
+	defer due.Stop()
+	if len(r.config.Hooks) > 0 {
+		go r.queue.run()
+	}
+	r.take(inLook{})
+	for r.st.phase != phaseStopped {
+		r.publish()
+		wait := time.Hour
+		if at := r.st.nextDue(); at != 0 {
+			wait = max(time.Duration(at-proc.MonoNow()), 0)
+		}
+		due.Reset(wait)
+		select {
+		case in := <-r.inbox:
+			r.take(in)
+		case <-ticks.C:
+			r.tick()
+		case <-due.C:
+			// What happened meanwhile comes first: a process that was stopped
+			// for a while finds deadlines that others have met in time.
+			r.take(inLook{})
+			r.take(inDue{jitter: rand.Float64()})
+		}
+	}
+	r.publish()
+}
+
+// take decides about one input and performs what follows, until nothing does.
+func (r *roleLoop) take(in input) {
+	r.backlog = append(r.backlog, in)
+	for len(r.backlog) > 0 {
+		in := r.backlog[0]
+		r.backlog = r.backlog[1:]
+		switch got := in.(type) {
+		case inLook:
+			if in = r.look(); in == nil {
+				continue
+			}
+		case inFiles:
+			if in = r.takeFiles(got); in == nil {
+				continue
+			}
+		}
+		var effects []effect
+		r.st, effects = step(r.st, in, now())
+		for _, e := range effects {
+			r.perform(e)
+		}
+	}
+}
+
+// next queues an input that an effect has brought about.
+func (r *roleLoop) next(in input) { r.backlog = append(r.backlog, in) }
+
+func (r *roleLoop) emit(e Event) {
+	e.Role = r.config.Name
+	r.sup.bus.publish(e)
+}
+
+// listenToSocket turns datagrams into inputs until the socket is closed.
+func (r *roleLoop) listenToSocket(s *rolesock.Socket) {
+	for {
+		m, err := s.Receive()
+		if err != nil {
+			return
+		}
+		if m.Fields["FDSTORE"] == "1" && len(m.Files) > 0 {
+			if !r.tell(inFiles{m}) {
+				m.CloseFiles()
+			}
+			continue
+		}
+		m.CloseFiles()
+		if !r.tell(inLook{}) {
+			return
+		}
+	}
+}
+
+// beginLater makes a role whose open failed ready to try again while others
+// run: it starts without a segment, as one that has lost it.
+func (r *roleLoop) beginLater() {
+	if r.queue != nil {
+		return
+	}
+	r.st.phase, r.st.sockets = phaseRenewing, len(r.config.Listen) == 0
+	r.hire()
+}

@@ -1,0 +1,70 @@
+package supervisor
+
+import (
+	"os"
+)
+
+// Snapshot returns the whole visible state: for each role what it published
+// last, and the hooks' own status of this moment. It does not block.
+func (s *Supervisor) Snapshot() Snapshot {
+	snap := Snapshot{
+		Supervisor: SupervisorStatus{PID: os.Getpid(), Version: s.config.Version, StartedAt: s.started, ConfigFile: s.config.ConfigFile},
+		Roles:      make([]RoleStatus, 0, len(s.roles)),
+	}
+	for _, r := range s.roles {
+		status := *r.published.Load()
+		status.Plugins = make([]PluginStatus, 0, len(r.config.Hooks))
+		for i, h := range r.config.Hooks {
+			p := PluginStatus{Name: h.Name, HookStatus: h.Hooks.Status()}
+			if p.LastError == "" && i < len(status.hookErrors) {
+				p.LastError = status.hookErrors[i]
+			}
+			status.Plugins = append(status.Plugins, p)
+		}
+		snap.Roles = append(snap.Roles, status)
+	}
+	return snap
+}
+
+// publish makes the role's state visible.
+func (r *roleLoop) publish() {
+	s := &r.st
+	status := &RoleStatus{
+		Name: r.config.Name, State: s.shown(), Why: s.why, Epoch: s.epoch, Segment: s.segment,
+		Workers: make([]WorkerStatus, 0, len(s.workers)), LastFailover: s.last, hookErrors: s.hookErrors,
+		Protection: Protection{Detect: detectWays(), Proof: r.config.Proof, Fence: r.config.Fence, Gate: s.control.gate, Missing: []string{}},
+	}
+	status.Term = max(s.owner.term, s.active.term)
+	if status.Term != 0 {
+		status.Token = s.token(status.Term)
+	}
+	if s.led.term != 0 {
+		status.Leader, status.LeaderPID = s.nameOf(s.led.pid), int(s.led.pid)
+		status.Term, status.Token = s.led.term, s.token(s.led.term)
+	}
+	if len(detectWays()) < 2 {
+		status.Protection.Missing = append(status.Protection.Missing, "pidfd")
+	}
+	for i := range s.workers {
+		w := &s.workers[i]
+		view := WorkerStatus{Name: w.name, PID: w.pid, State: lotNames[w.lot], Ready: w.ready, Restarts: w.restarts, LastExit: w.lastExit, Why: w.why}
+		if w.pid != 0 {
+			started := w.started
+			view.StartedAt = &started
+		}
+		status.Workers = append(status.Workers, view)
+	}
+	for i, c := range r.config.Listen {
+		l := ListenStatus{Name: c.Name, Network: c.network(), Address: c.Address}
+		if h := r.listeners[i]; h != nil {
+			l.Address = h.Addr().String()
+		}
+		status.Listen = append(status.Listen, l)
+	}
+	for _, p := range r.posts {
+		if p.capture != nil {
+			status.DroppedLines += p.capture.Dropped()
+		}
+	}
+	r.published.Store(status)
+}

@@ -1,0 +1,84 @@
+//go:build linux
+
+package supervisor
+
+import (
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/standbyd/standbyd/internal/proc"
+)
+
+// environOf is the environment with which a process was started; empty if it
+// may not be read.
+func environOf(pid int) map[string]string {
+	b, _ := os.ReadFile(filepath.Join("/proc", strconv.Itoa(pid), "environ"))
+	env := map[string]string{}
+	for kv := range strings.SplitSeq(string(b), "\x00") {
+		if name, value, ok := strings.Cut(kv, "="); ok {
+			env[name] = value
+		}
+	}
+	return env
+}
+
+// strays finds processes that were started as workers of a role (or by one)
+// and belong to none of the known workers: they are neither in its process
+// group nor below it.
+func strays(roleDir string, known func(proc.Identity) bool) []proc.Identity {
+	entries, err := os.ReadDir("/proc")
+	if err != nil {
+		return nil
+	}
+	ours := ancestors(os.Getpid())
+	var found []proc.Identity
+	for _, e := range entries {
+		pid, err := strconv.Atoi(e.Name())
+		if err != nil || ours[pid] || filepath.Dir(environOf(pid)["STANDBYD_SEGMENT"]) != roleDir {
+			continue
+		}
+		id, err := proc.Of(pid)
+		if err != nil || belongs(pid, known) {
+			continue
+		}
+		found = append(found, id)
+	}
+	return found
+}
+
+// belongs: the process, the leader of its group, or one of its ancestors is a
+// known worker.
+func belongs(pid int, known func(proc.Identity) bool) bool {
+	lines := ancestors(pid)
+	if group, err := unix.Getpgid(pid); err == nil {
+		lines[group] = true
+	}
+	for p := range lines {
+		if id, err := proc.Of(p); err == nil && known(id) {
+			return true
+		}
+	}
+	return false
+}
+
+// ancestors is the process and those above it, without pid 1.
+func ancestors(pid int) map[int]bool {
+	line := map[int]bool{}
+	for pid > 1 && !line[pid] {
+		line[pid] = true
+		b, err := os.ReadFile(filepath.Join("/proc", strconv.Itoa(pid), "stat"))
+		if err != nil {
+			break
+		}
+		fields := strings.Fields(string(b[strings.LastIndexByte(string(b), ')')+1:]))
+		if len(fields) < 2 {
+			break
+		}
+		pid, _ = strconv.Atoi(fields[1])
+	}
+	return line
+}

@@ -1,0 +1,8 @@
+//go:build !linux
+
+package supervisor
+
+import "github.com/standbyd/standbyd/internal/proc"
+
+// strays needs the environment of other processes.
+func strays(string, func(proc.Identity) bool) []proc.Identity { return nil }

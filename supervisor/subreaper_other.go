@@ -1,0 +1,9 @@
+//go:build !linux
+
+package supervisor
+
+import "errors"
+
+func becomeSubreaper() error {
+	return errors.New("become the reaper of orphans: this system has no subreapers")
+}

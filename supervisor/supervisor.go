@@ -1,0 +1,310 @@
+package supervisor
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"sync"
+	"syscall"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/standbyd/standbyd/coord/filelease"
+	"github.com/standbyd/standbyd/coord/role"
+	"github.com/standbyd/standbyd/internal/launch"
+	"github.com/standbyd/standbyd/internal/proc"
+)
+
+// Stage makes a program that embeds a Supervisor able to launch workers
+// through a stage of its own: call it as the first line of main. If the
+// process is such a stage it becomes the worker and does not return; else it
+// returns at once. Without it, workers are started directly: LISTEN_PID is not
+// set, and a worker whose supervisor dies between its start and its listing on
+// disk is ended by the next supervisor instead of being adopted.
+func Stage() { launch.Stage() }
+
+// Supervisor runs the roles of one Config. Its methods are safe for
+// concurrent use.
+type Supervisor struct {
+	config  Config
+	started time.Time
+	bus     bus
+	roles   []*roleLoop
+	kill    chan struct{} // closed by Kill
+	killing sync.Once
+
+	mu      sync.Mutex
+	ran     bool
+	running bool
+
+	// Set by Run before the first role runs.
+	store   *filelease.Store
+	history *history
+}
+
+// New checks the config and looks up its users. It starts and touches nothing.
+// The error is a *ConfigError.
+func New(c Config) (*Supervisor, error) {
+	if err := c.Validate(); err != nil {
+		return nil, err
+	}
+	if c.Env == nil {
+		c.Env = inheritedEnv()
+	}
+	if c.Version == "" {
+		c.Version = "devel"
+	}
+	c.RuntimeDir, c.StateDir = filepath.Clean(c.RuntimeDir), filepath.Clean(c.StateDir)
+	s := &Supervisor{config: c, kill: make(chan struct{}), started: time.Now()}
+	for _, rc := range c.Roles {
+		u, err := lookUser(&rc)
+		if err != nil {
+			return nil, err
+		}
+		s.roles = append(s.roles, newRoleLoop(s, rc.copy(), u))
+	}
+	return s, nil
+}
+
+// Run keeps the roles alive until ctx ends, then shuts down in order (the
+// leaders drain, hooks are demoted, standbys and hooks stop) and returns nil.
+// An error means that it could not begin: *AlreadyRunningError, *ConfigError
+// for a folder or an address that cannot be had, or a failure of the system;
+// nothing that it started is left then. A Supervisor runs once.
+func (s *Supervisor) Run(ctx context.Context) error {
+	s.mu.Lock()
+	if s.ran {
+		s.mu.Unlock()
+		return errors.New("run a supervisor: it has run already, make a new one")
+	}
+	s.ran = true
+	s.mu.Unlock()
+
+	unlock, err := s.claimInstance()
+	if err != nil {
+		return err
+	}
+	defer unlock()
+	if s.config.Subreaper {
+		if err := becomeSubreaper(); err != nil {
+			return err
+		}
+	}
+	if s.history, err = openHistory(historyPath(s.config.StateDir)); err != nil {
+		return err
+	}
+	defer s.history.close()
+	loops := append([]*roleLoop(nil), s.roles...)
+	for _, name := range s.retired() {
+		if r := s.retire(name); r != nil {
+			loops = append(loops, r)
+		}
+	}
+	if err := openAll(loops, len(s.roles)); err != nil {
+		return err
+	}
+	s.bus.publish(Event{Type: EventSupervisorStarted, PID: os.Getpid(), Text: s.config.Version})
+	s.setRunning(true)
+	var all sync.WaitGroup
+	for i, r := range loops {
+		all.Go(r.run)
+		if i >= len(s.roles) {
+			r.tell(inClose{})
+		}
+	}
+	over := make(chan struct{})
+	go s.conduct(ctx, loops, over)
+	all.Wait()
+	close(over)
+	s.setRunning(false)
+	s.bus.publish(Event{Type: EventSupervisorStopped, PID: os.Getpid()})
+	return nil
+}
+
+// openAll opens every role. If one cannot begin, all are given up, unless
+// some role is at work already: then that one waits and the others go on.
+func openAll(loops []*roleLoop, own int) error {
+	adopted := false
+	var failed error
+	for _, r := range loops {
+		took, err := r.open()
+		adopted = adopted || took
+		if err != nil && failed == nil {
+			failed = err
+		}
+	}
+	if failed == nil {
+		return nil
+	}
+	if adopted {
+		for _, r := range loops[:own] {
+			r.beginLater()
+		}
+		return nil
+	}
+	for _, r := range loops {
+		r.abandon()
+	}
+	return failed
+}
+
+// conduct turns the end of the context and Kill into inputs.
+func (s *Supervisor) conduct(ctx context.Context, loops []*roleLoop, over <-chan struct{}) {
+	select {
+	case <-ctx.Done():
+		for _, r := range loops {
+			go r.tell(inClose{})
+		}
+	case <-s.kill:
+	case <-over:
+		return
+	}
+	select {
+	case <-s.kill:
+		for _, r := range loops {
+			go r.tell(inKill{})
+		}
+	case <-over:
+	}
+}
+
+// Kill ends every worker and hook at once, without order: for the second
+// request to stop. Run returns when they are gone. Before Run it makes Run
+// end as soon as it has begun.
+func (s *Supervisor) Kill() { s.killing.Do(func() { close(s.kill) }) }
+
+func (s *Supervisor) setRunning(on bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.running = on
+}
+
+func (s *Supervisor) isRunning() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.running
+}
+
+const instanceKey = "standbyd"
+
+// claimInstance makes sure that nobody else works with our folders.
+func (s *Supervisor) claimInstance() (release func(), err error) {
+	c := &s.config
+	if err := prepareFolders(c.RuntimeDir, c.StateDir); err != nil {
+		return nil, err
+	}
+	if s.store, err = filelease.Open(c.StateDir); err != nil {
+		return nil, err
+	}
+	label := c.ConfigFile
+	lease, err := s.store.Claim(context.Background(), instanceKey, filelease.Claimant{Label: label, Version: c.Version})
+	var held *filelease.HeldError
+	if errors.As(err, &held) {
+		return nil, &AlreadyRunningError{Folder: c.StateDir, PID: held.Holder.PID, Since: held.Holder.Since, Label: held.Holder.Label}
+	}
+	if err != nil {
+		return nil, err
+	}
+	free := func() { s.store.Release(context.Background(), lease) }
+	// Another state folder with the same runtime folder would be a second set
+	// of workers on the same sockets.
+	dir, err := os.Open(c.RuntimeDir)
+	if err != nil {
+		free()
+		return nil, fmt.Errorf("lock the runtime folder: %w", err)
+	}
+	conn, err := dir.SyscallConn()
+	if err == nil {
+		cerr := conn.Control(func(fd uintptr) { err = unix.Flock(int(fd), unix.LOCK_EX|unix.LOCK_NB) })
+		err = errors.Join(err, cerr)
+	}
+	if err != nil {
+		dir.Close()
+		free()
+		if errors.Is(err, syscall.EWOULDBLOCK) {
+			return nil, &AlreadyRunningError{Folder: c.RuntimeDir}
+		}
+		return nil, fmt.Errorf("lock the runtime folder %s: %w", c.RuntimeDir, err)
+	}
+	return func() { dir.Close(); free() }, nil
+}
+
+// nextGeneration is persisted before it is returned. Tokens never fall,
+// because no generation is handed out twice.
+func (s *Supervisor) nextGeneration(roleName string) (uint64, error) {
+	g, err := s.store.NextEpoch(context.Background(), "role."+roleName)
+	if err != nil {
+		return 0, fmt.Errorf("take the next generation of role %s: %w", roleName, err)
+	}
+	if g > role.MaxGeneration {
+		return 0, fmt.Errorf("take the next generation of role %s: %d is the last one", roleName, role.MaxGeneration)
+	}
+	return g, nil
+}
+
+// retire makes a loop for a role that is at work and no longer in the config:
+// it is adopted in order to be stopped. nil: there is nothing to stop.
+func (s *Supervisor) retire(name string) *roleLoop {
+	dir := roleDir(s.config.RuntimeDir, name)
+	list, err := readWorkers(filepath.Join(dir, "workers.json"))
+	lives := func(w listedWorker) bool { return proc.Judge(w.Identity) != proc.Gone }
+	if err != nil || !slices.ContainsFunc(list.Workers, lives) {
+		os.RemoveAll(dir)
+		return nil
+	}
+	c := DefaultRole()
+	c.Name, c.Command, c.Workers = name, []string{"/bin/false"}, 0
+	if signalByName(list.StopSignal) != 0 {
+		c.StopSignal = list.StopSignal
+	}
+	s.bus.publish(Event{Type: EventWarning, Role: name, Text: "the role is no longer in the config: its workers are stopped"})
+	return newRoleLoop(s, c, identity{})
+}
+
+// copy shares nothing with the caller's value.
+func (c RoleConfig) copy() RoleConfig {
+	c.Command = append([]string(nil), c.Command...)
+	c.Listen = append([]ListenConfig(nil), c.Listen...)
+	c.Hooks = append([]NamedHooks(nil), c.Hooks...)
+	env := make(map[string]string, len(c.Env))
+	for k, v := range c.Env {
+		env[k] = v
+	}
+	c.Env = env
+	options := make(map[int]WorkerOptions, len(c.WorkerOptions))
+	for k, v := range c.WorkerOptions {
+		options[k] = v
+	}
+	c.WorkerOptions = options
+	return c
+}
+
+// Subscribe returns the events from now on. A subscriber that does not keep
+// up loses the oldest ones, and sees how many in Event.Dropped. The channel is
+// closed when ctx ends.
+func (s *Supervisor) Subscribe(ctx context.Context) <-chan Event { return s.bus.subscribe(ctx) }
+
+// RecentEvents returns the last events, at most 1000, oldest first.
+func (s *Supervisor) RecentEvents() []Event { return s.bus.last() }
+
+// History returns the records of a role, or of all roles if it is empty,
+// oldest first. It reads the state folder and works without Run too.
+func (s *Supervisor) History(roleName string) ([]Record, error) {
+	if roleName != "" && s.role(roleName) == nil {
+		return nil, fmt.Errorf("%w: %q", ErrNoRole, roleName)
+	}
+	return readHistory(historyPath(s.config.StateDir), roleName)
+}
+
+func (s *Supervisor) role(name string) *roleLoop {
+	for _, r := range s.roles {
+		if r.config.Name == name {
+			return r
+		}
+	}
+	return nil
+}

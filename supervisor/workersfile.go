@@ -1,0 +1,106 @@
+package supervisor
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"time"
+
+	"github.com/standbyd/standbyd/internal/proc"
+)
+
+// workersFile is workers.json in a role's folder: the processes of the role,
+// each listed before it executes its program. The next supervisor adopts
+// exactly these.
+type workersFile struct {
+	Role       string         `json:"role"`
+	Generation uint64         `json:"generation"`
+	Segment    string         `json:"segment"`
+	StopSignal string         `json:"stop_signal"`
+	Workers    []listedWorker `json:"workers"`
+}
+
+type listedWorker struct {
+	Index     int           `json:"index"`
+	Name      string        `json:"name"`
+	Identity  proc.Identity `json:"identity"`
+	StartedAt time.Time     `json:"started_at"`
+	Restarts  int           `json:"restarts"`
+}
+
+// saveWorkers writes the list anew: a new file, then a rename. Not synced: the
+// list is of no use after a reboot.
+func (r *roleLoop) saveWorkers() error {
+	list := workersFile{Role: r.config.Name, StopSignal: r.config.StopSignal, Workers: []listedWorker{}}
+	if r.seg != nil {
+		list.Generation, list.Segment = r.seg.generation(), r.seg.seg.Path()
+	}
+	for i, p := range r.posts {
+		if p.life == nil {
+			continue
+		}
+		w := &r.st.workers[i]
+		list.Workers = append(list.Workers, listedWorker{i, w.name, p.life.process.Identity(), p.life.started, w.restarts})
+	}
+	b, err := json.MarshalIndent(list, "", " ")
+	if err != nil {
+		return err
+	}
+	return writeWhole(r.paths.workers(), append(b, '\n'), 0o600)
+}
+
+// writeWhole replaces a file so that a reader sees the old or the new one.
+func writeWhole(path string, b []byte, mode fs.FileMode) error {
+	f, err := os.CreateTemp(filepath.Dir(path), "."+filepath.Base(path)+".*")
+	if err != nil {
+		return err
+	}
+	_, err = f.Write(b)
+	if cerr := f.Close(); err == nil {
+		err = cerr
+	}
+	if err == nil {
+		err = os.Chmod(f.Name(), mode)
+	}
+	if err == nil {
+		err = os.Rename(f.Name(), path)
+	}
+	if err != nil {
+		os.Remove(f.Name())
+		return fmt.Errorf("write %s: %w", path, err)
+	}
+	return nil
+}
+
+// readWorkers reads the list that an earlier supervisor left. No file is an
+// empty list.
+func readWorkers(path string) (workersFile, error) {
+	var list workersFile
+	b, err := os.ReadFile(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return list, nil
+	}
+	if err == nil {
+		err = json.Unmarshal(b, &list)
+	}
+	if err != nil {
+		return workersFile{}, fmt.Errorf("read the list of workers %s: %w", path, err)
+	}
+	return list, nil
+}
+
+// release gives back the worker's last process.
+func (r *roleLoop) release(i int) {
+	l := r.posts[i].life
+	if l == nil {
+		return
+	}
+	r.posts[i].life = nil
+	l.release()
+	if err := r.saveWorkers(); err != nil {
+		r.emit(Event{Type: EventWarning, Text: err.Error()})
+	}
+}
