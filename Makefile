@@ -1,0 +1,77 @@
+# standbyd: build, check and try it. Only Go and make are needed, except for
+# `race`, which needs a C compiler.
+
+GO          ?= go
+BIN         := bin
+CONFIG      ?= config.example.toml
+STATICCHECK := honnef.co/go/tools/cmd/staticcheck@v0.8.2
+
+# -buildvcs=false: a clone that git does not trust, or a machine without git, builds as well.
+export GOFLAGS := -buildvcs=false $(filter-out -buildvcs=%,$(shell $(GO) env GOFLAGS))
+
+# program:folder
+PROGRAMS := standbyd:cmd/standbyd \
+            standbyd-snapshot:plugins/snapshot \
+            standbyd-gc:plugins/gc \
+            kv:examples/kv \
+            counter:examples/counter \
+            hello-plugin:examples/plugin \
+            embed:examples/embed
+
+# What must compile where: workers link coord on every platform, the rest is for Unix.
+CROSS_COORD := linux darwin freebsd windows
+CROSS_ALL   := linux darwin freebsd
+CROSS_ARCH  := amd64 arm64
+
+.PHONY: all build test race lint cross bench run clean model
+
+all: build
+
+build:
+	@mkdir -p $(BIN)
+	@for p in $(PROGRAMS); do \
+	  name=$${p%%:*}; dir=$${p#*:}; \
+	  ls $$dir/*.go >/dev/null 2>&1 || continue; \
+	  CGO_ENABLED=0 $(GO) build -trimpath -o $(BIN)/$$name ./$$dir || exit 1; \
+	done
+
+test:
+	CGO_ENABLED=0 $(GO) test -timeout 5m ./...
+
+race:
+	@command -v $${CC:-gcc} >/dev/null 2>&1 || { echo "make race: the race detector needs a C compiler; install gcc, or set CC" >&2; exit 1; }
+	CGO_ENABLED=1 $(GO) test -race -timeout 10m ./...
+
+lint:
+	@unformatted=$$(gofmt -l .); \
+	  if [ -n "$$unformatted" ]; then echo "make lint: not formatted by gofmt:" >&2; echo "$$unformatted" >&2; exit 1; fi
+	CGO_ENABLED=0 $(GO) vet ./...
+	CGO_ENABLED=0 $(GO) run $(STATICCHECK) ./...
+
+cross:
+	@set -e; for os in $(CROSS_COORD); do \
+	  what=./coord/...; \
+	  for full in $(CROSS_ALL); do if [ $$os = $$full ]; then what=./...; fi; done; \
+	  for arch in $(CROSS_ARCH); do \
+	    echo "$(GO) build $$what  # $$os/$$arch"; \
+	    CGO_ENABLED=0 GOOS=$$os GOARCH=$$arch $(GO) build $$what; \
+	  done; \
+	  echo "$(GO) vet $$what  # $$os/amd64, with tests"; \
+	  CGO_ENABLED=0 GOOS=$$os GOARCH=amd64 $(GO) vet $$what; \
+	done
+
+bench:
+	CGO_ENABLED=0 $(GO) test -run '^$$' -bench . -benchmem ./...
+
+run:
+	@echo "building standbyd and its examples into ./$(BIN) (the first time takes a minute or two) ..."
+	@$(MAKE) --no-print-directory build
+	@exec ./$(BIN)/standbyd run -c $(CONFIG)
+
+clean:
+	@if [ -x $(BIN)/standbyd ] && ./$(BIN)/standbyd -c $(CONFIG) status >/dev/null 2>&1; then \
+	  echo "make clean: the demo is running; stop it first: ./$(BIN)/standbyd -c $(CONFIG) shutdown" >&2; exit 1; fi
+	rm -rf $(BIN) data
+
+model:
+	@if [ -f model/Makefile ]; then $(MAKE) -C model; else echo "make model: there is no model in this tree; skipped"; fi
