@@ -1,0 +1,246 @@
+package supervisor
+
+import (
+	"encoding/json"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/standbyd/standbyd/coord/role"
+	"github.com/standbyd/standbyd/internal/proc"
+)
+
+// readyApart waits until the role of a supervisor apart is led and its workers
+// are listed, and returns the list.
+func readyApart(t *testing.T, c Config, leads int) workersFile {
+	t.Helper()
+	var list workersFile
+	eventually(t, "the role is led", func() bool {
+		list, _ = readWorkers(filepath.Join(roleDir(c.RuntimeDir, "kv"), "workers.json"))
+		b, _ := os.ReadFile(c.Roles[0].Env["TEST_LEADS"])
+		return len(list.Workers) == c.Roles[0].Workers && strings.Count(string(b), "lead ") >= leads
+	})
+	return list
+}
+
+func pidsOf(list workersFile) (pids []int) {
+	for _, w := range list.Workers {
+		pids = append(pids, w.Identity.PID)
+	}
+	return pids
+}
+
+func pidsIn(r RoleStatus) (pids []int) {
+	for _, w := range r.Workers {
+		pids = append(pids, w.PID)
+	}
+	return pids
+}
+
+func killApart(t *testing.T, cmd *exec.Cmd) {
+	t.Helper()
+	cmd.Process.Kill()
+	cmd.Wait()
+}
+
+func TestAdoption(t *testing.T) {
+	c := newConfig(t, "serve")
+	c.Roles[0].Listen = []ListenConfig{{Name: "http", Address: "127.0.0.1:0"}}
+	first := apart(t, c)
+	list := readyApart(t, c, 1)
+	killApart(t, first)
+	h := &recorder{}
+	c.Roles[0].Hooks = []NamedHooks{{"rec", h}}
+	w := start(t, c)
+	r := w.until("the role is adopted", full)
+	if !slices.Equal(pidsIn(r), pidsOf(list)) || r.Term != 1 || r.Token != role.MakeToken(1, 1) {
+		t.Errorf("adopted %v in term %d, token %s; had %v in term 1", pidsIn(r), r.Term, r.Token, pidsOf(list))
+	}
+	r = w.until("the listener is handed back", func(r RoleStatus) bool { return !strings.HasSuffix(r.Listen[0].Address, ":0") })
+	eventually(t, "the hooks are told", func() bool { return len(h.list()) >= 2 })
+	if got := h.list(); !slices.Equal(got, []string{"start", "promote 1.1 " + r.Leader + " adopted"}) {
+		t.Errorf("hooks: %q", got)
+	}
+	if answer, err := dial(t, r.Listen[0].Address); err != nil || answer != fmt.Sprintf("%d 1.1", r.LeaderPID) {
+		t.Errorf("the leader answers %q, %v", answer, err)
+	}
+	if len(w.leads()) != 1 {
+		t.Errorf("leads: %q", w.leads())
+	}
+	// The new supervisor restarts what dies, with the same socket.
+	syscall.Kill(r.LeaderPID, syscall.SIGKILL)
+	after := w.until("an adopted worker is replaced", func(now RoleStatus) bool { return full(now) && now.Term == 2 && now.LastFailover != nil })
+	if after.LastFailover.From != r.Leader || after.LastFailover.Reason != role.ReasonCrash {
+		t.Errorf("record: %+v", after.LastFailover)
+	}
+	if answer, err := dial(t, r.Listen[0].Address); err != nil || answer != fmt.Sprintf("%d 1.2", after.LeaderPID) {
+		t.Errorf("the next leader answers %q, %v", answer, err)
+	}
+	w.shutdown()
+	w.noProcesses()
+}
+
+// TestFailoverWhileNobodyWatched: leaders die and follow without a supervisor;
+// the next one writes the history from the ring and restarts the dead.
+func TestFailoverWhileNobodyWatched(t *testing.T) {
+	c := newConfig(t, "good")
+	first := apart(t, c)
+	list := readyApart(t, c, 1)
+	time.Sleep(0)
+	killApart(t, first)
+	b, _ := os.ReadFile(c.Roles[0].Env["TEST_LEADS"])
+	var token string
+	var leader int
+	fmt.Sscanf(string(b), "lead %s %d", &token, &leader)
+	syscall.Kill(leader, syscall.SIGKILL)
+	eventually(t, "a standby leads without a supervisor", func() bool {
+		b, _ := os.ReadFile(c.Roles[0].Env["TEST_LEADS"])
+		return strings.Contains(string(b), "lead 1.2 ")
+	})
+	w := start(t, c)
+	r := w.until("the role is adopted and full", func(r RoleStatus) bool { return full(r) && r.LastFailover != nil })
+	rec := r.LastFailover
+	at := slices.Index(pidsOf(list), leader)
+	if r.Term != 2 || rec.Term != 2 || rec.Reason != role.ReasonCrash || rec.FromPID != leader || rec.From != list.Workers[at].Name ||
+		rec.DetectedUS != nil || rec.HooksUS != nil || rec.ActiveUS == nil {
+		t.Errorf("term %d, record %+v", r.Term, rec)
+	}
+	same := 0
+	for _, pid := range pidsIn(r) {
+		if slices.Contains(pidsOf(list), pid) {
+			same++
+		}
+	}
+	if same != 2 {
+		t.Errorf("%d workers are the old ones", same)
+	}
+}
+
+func TestTenSupervisorsKilledInARow(t *testing.T) {
+	c := newConfig(t, "serve")
+	c.Roles[0].Listen = []ListenConfig{{Name: "http", Address: "127.0.0.1:0"}}
+	var list workersFile
+	for round := range 10 {
+		cmd := apart(t, c)
+		list = readyApart(t, c, 1)
+		if round%2 == 0 {
+			// Also in the middle of an adoption.
+			time.Sleep(time.Duration(round) * 20 * time.Millisecond)
+		}
+		killApart(t, cmd)
+	}
+	w := start(t, c)
+	r := w.until("the role is full", full)
+	if !slices.Equal(pidsIn(r), pidsOf(list)) || r.Term != 1 || len(w.leads()) != 1 {
+		t.Errorf("adopted %v in term %d; had %v; leads %q", pidsIn(r), r.Term, pidsOf(list), w.leads())
+	}
+	w.until("the listener is handed back", func(r RoleStatus) bool { return !strings.HasSuffix(r.Listen[0].Address, ":0") })
+}
+
+// TestStalePIDIsNotAdopted: the list names a process that is not the one that
+// was listed.
+func TestStalePIDIsNotAdopted(t *testing.T) {
+	c := newConfig(t, "good")
+	first := apart(t, c)
+	list := readyApart(t, c, 1)
+	killApart(t, first)
+	innocent := exec.Command("/bin/sleep", "1000")
+	if err := innocent.Start(); err != nil {
+		t.Fatal(err)
+	}
+	defer func() { innocent.Process.Kill(); innocent.Wait() }()
+	path := filepath.Join(roleDir(c.RuntimeDir, "kv"), "workers.json")
+	victim := list.Workers[2].Identity
+	list.Workers[2].Identity.PID = innocent.Process.Pid
+	b, _ := json.Marshal(list)
+	if err := os.WriteFile(path, b, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	w := start(t, c)
+	r := w.until("the role is full", full)
+	if slices.Contains(pidsIn(r), innocent.Process.Pid) || proc.Judge(victim) != proc.Gone {
+		t.Errorf("workers %v, innocent %d, unlisted %v", pidsIn(r), innocent.Process.Pid, proc.Judge(victim))
+	}
+	if err := innocent.Process.Signal(syscall.Signal(0)); err != nil {
+		t.Errorf("the innocent process: %v", err)
+	}
+	warned := 0
+	for _, e := range w.sup.RecentEvents() {
+		if e.Type == EventWarning && (e.PID == victim.PID || e.PID == innocent.Process.Pid) {
+			warned++
+		}
+	}
+	if warned != 2 {
+		t.Errorf("%d warnings", warned)
+	}
+}
+
+// TestDamagedLists: whatever the list is, there is never a second set.
+func TestDamagedLists(t *testing.T) {
+	for _, kind := range []string{"missing", "empty", "half", "no segment"} {
+		t.Run(kind, func(t *testing.T) {
+			c := newConfig(t, "good")
+			first := apart(t, c)
+			list := readyApart(t, c, 1)
+			killApart(t, first)
+			path := filepath.Join(roleDir(c.RuntimeDir, "kv"), "workers.json")
+			b, _ := os.ReadFile(path)
+			switch kind {
+			case "missing":
+				os.Remove(path)
+			case "empty":
+				os.WriteFile(path, nil, 0o600)
+			case "half":
+				os.WriteFile(path, b[:len(b)/2], 0o600)
+			case "no segment":
+				os.Remove(list.Segment)
+			}
+			w := start(t, c)
+			r := w.until("the role is full", full)
+			for _, old := range list.Workers {
+				if proc.Judge(old.Identity) != proc.Gone {
+					t.Errorf("%v lives beside %v", old.Identity, pidsIn(r))
+				}
+			}
+			if r.Token <= role.MakeToken(1, 1) {
+				t.Errorf("token %s", r.Token)
+			}
+		})
+	}
+}
+
+func TestWorkersNoLongerInTheConfig(t *testing.T) {
+	c := newConfig(t, "good")
+	gone := testRole(t, c.Roles[0].Dir, "good")
+	gone.Name = "gone"
+	c.Roles = append(c.Roles, gone)
+	first := apart(t, c)
+	list := readyApart(t, c, 1)
+	eventually(t, "the other role is there", func() bool {
+		other, _ := readWorkers(filepath.Join(roleDir(c.RuntimeDir, "gone"), "workers.json"))
+		return len(other.Workers) == 3
+	})
+	killApart(t, first)
+	c.Roles = c.Roles[:1]
+	c.Roles[0].Workers = 2
+	w := start(t, c)
+	w.until("the third worker is stopped", func(r RoleStatus) bool {
+		return len(r.Workers) == 3 && r.Workers[2].State == WorkerStopped && r.Workers[0].Ready && r.Workers[1].Ready && led(r)
+	})
+	eventually(t, "the other role is stopped", func() bool {
+		_, err := os.Stat(roleDir(c.RuntimeDir, "gone"))
+		return os.IsNotExist(err)
+	})
+	if proc.Judge(list.Workers[0].Identity) == proc.Gone || proc.Judge(list.Workers[1].Identity) == proc.Gone {
+		t.Error("a worker that is still wanted was ended")
+	}
+	if left := strays(roleDir(c.RuntimeDir, "gone"), nobody); len(left) > 0 {
+		t.Errorf("left: %v", left)
+	}
+}
