@@ -181,6 +181,8 @@ func (s *server) confirm(w http.ResponseWriter, err error) {
 		w.WriteHeader(http.StatusNoContent)
 	case errors.Is(err, store.ErrLimit):
 		http.Error(w, err.Error(), http.StatusBadRequest)
+	case errors.Is(err, store.ErrFull):
+		http.Error(w, "not written: "+err.Error(), http.StatusInsufficientStorage)
 	case errors.Is(err, store.ErrUnconfirmed):
 		s.unavailable(w, "not confirmed: the write may or may not be stored; read it back, or repeat it: "+err.Error())
 	default:

@@ -39,7 +39,9 @@
 //
 // The last records of the newest journal are not told apart from an unfinished
 // write if the disk damages exactly them and nothing was written after them.
-// If fsync fails, the writer gives up and acknowledges nothing any more, but
-// what it wrote may still be found, and count, later: "not confirmed" means
-// that a write may or may not have happened. Values live in memory, all of them.
+// If a write or an fsync fails, the writer gives up and acknowledges nothing
+// any more, but what it wrote may still be found, and count, later: "not
+// confirmed" means that a write may or may not have happened. (A full disk is
+// the exception: the leader goes on reading, and goes on writing, in a new
+// journal, once there is space.) Values live in memory, all of them.
 package store

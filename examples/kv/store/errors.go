@@ -20,6 +20,8 @@ var (
 	ErrNotLeader = errors.New("not the leader")
 	// ErrUnconfirmed: the write may or may not count. Read it back, or repeat it.
 	ErrUnconfirmed = errors.New("write is not confirmed")
+	// ErrFull: there is no space for the write; nothing was written.
+	ErrFull = errors.New("no space for the write")
 	// ErrLimit: the key or the value is too long, or the key is empty.
 	ErrLimit = errors.New("key or value is out of bounds")
 )

@@ -13,6 +13,7 @@ import (
 	"strings"
 	"sync"
 	"sync/atomic"
+	"syscall"
 	"testing"
 	"time"
 
@@ -424,6 +425,54 @@ func TestFailedSyncFailsClosed(t *testing.T) {
 			wantContents(t, dir, next.s.strings())
 		})
 	}
+}
+
+// A full disk costs writes, not the leadership, and once there is space again
+// the store goes on; what failed without confirmation does not count then.
+func TestFullDisk(t *testing.T) {
+	dir := t.TempDir()
+	var terms terms
+	var full atomic.Bool
+	s := open(t, dir, Options{disk: disk{sync: (*os.File).Sync, writeAt: func(f *os.File, b []byte, at int64) (int, error) {
+		if full.Load() {
+			n, _ := f.WriteAt(b[:len(b)-5], at)
+			return n, &os.PathError{Op: "write", Path: f.Name(), Err: syscall.ENOSPC}
+		}
+		return f.WriteAt(b, at)
+	}}})
+	follower := open(t, dir, Options{})
+	w := lead(t, s, terms.next())
+	put(t, w, "a", "1")
+	full.Store(true)
+	var all sync.WaitGroup
+	for i := range 3 {
+		all.Go(func() {
+			if err := w.Put(t.Context(), fmt.Sprint("lost", i), []byte("2")); !errors.Is(err, ErrUnconfirmed) && !errors.Is(err, ErrFull) {
+				t.Errorf("put on a full disk: %v", err)
+			}
+		})
+	}
+	all.Wait()
+	if err := follower.CatchUp(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if err := w.Put(t.Context(), "refused", []byte("2")); !errors.Is(err, ErrFull) {
+		t.Errorf("put on a full disk: %v", err)
+	}
+	if v, ok, err := w.Get("a"); string(v) != "1" || !ok || err != nil {
+		t.Errorf("get on a full disk: %q %v %v", v, ok, err)
+	}
+	full.Store(false)
+	put(t, w, "b", "3")
+	want := map[string]string{"a": "1", "b": "3"}
+	wantContents(t, dir, want)
+	if err := follower.CatchUp(t.Context()); err != nil || !maps.Equal(follower.strings(), want) {
+		t.Errorf("follower: %v %v", follower.strings(), err)
+	}
+	next := lead(t, open(t, dir, Options{}), terms.next())
+	put(t, next, "c", "4")
+	want["c"] = "4"
+	wantContents(t, dir, want)
 }
 
 // The leadership ends while the fsync is under way.

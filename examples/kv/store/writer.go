@@ -2,9 +2,11 @@ package store
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"sync"
+	"syscall"
 	"time"
 )
 
@@ -36,9 +38,10 @@ type Writer struct {
 	offset int64 // of the journal's durable end; everything before it is confirmed
 	buf    []byte
 
-	mu       sync.Mutex
-	snapshot string // name of the last one written under this leadership
-	lapse    error  // of the last attempt to write one
+	full bool // the journal ends in a write that failed for want of space
+
+	mu    sync.Mutex
+	lapse error // of the last attempt to write a snapshot
 }
 
 type request struct {
@@ -61,8 +64,8 @@ type Status struct {
 }
 
 // Put stores value, which nobody changes from then on, under key. It returns nil only if the write is durable and
-// this leadership was still valid after that. Anything else is [ErrLimit] or
-// [ErrNotLeader], after which nothing was written, or [ErrUnconfirmed]. ctx
+// this leadership was still valid after that. Anything else is [ErrLimit],
+// [ErrFull] or [ErrNotLeader], after which nothing was written, or [ErrUnconfirmed]. ctx
 // bounds the wait for a place in the queue and for the result.
 func (w *Writer) Put(ctx context.Context, key string, value []byte) error {
 	if key == "" || len(key) > MaxKey || len(value) > MaxValue {
@@ -233,6 +236,17 @@ func (w *Writer) write(batch []*request) ([]record, error) {
 		w.fail(err)
 		return nil, fmt.Errorf("%w: %w", ErrNotLeader, err)
 	}
+	if w.full {
+		// A new part counts the old one up to what was confirmed, and so
+		// settles what became of the failed write.
+		if err := w.nextPart(); outOfSpace(err) {
+			return nil, fmt.Errorf("%w: %w", ErrFull, err)
+		} else if err != nil {
+			w.fail(err)
+			return nil, fmt.Errorf("%w: %w", ErrNotLeader, err)
+		}
+		w.full = false
+	}
 	at := w.s.Position()
 	records := make([]record, 0, len(batch))
 	exists := map[string]bool{} // as changed within the group
@@ -253,15 +267,19 @@ func (w *Writer) write(batch []*request) ([]record, error) {
 		w.buf = appendRecord(w.buf, w.salt, w.offset+int64(len(w.buf)), r)
 	}
 	if len(records) > 0 {
-		if _, err := w.s.opts.disk.writeAt(w.f, w.buf, w.offset); err != nil {
-			w.fail(err)
-			return nil, fmt.Errorf("%w: write the journal: %w", ErrUnconfirmed, err)
+		_, err := w.s.opts.disk.writeAt(w.f, w.buf, w.offset)
+		if err == nil {
+			// What the kernel drops when this fails cannot be known, and a
+			// second fsync would report success: the journal is over.
+			err = w.s.opts.disk.sync(w.f)
 		}
-		if err := w.s.opts.disk.sync(w.f); err != nil {
-			// What the kernel dropped cannot be known, and a second fsync
-			// would report success: this journal is over.
+		if outOfSpace(err) {
+			w.full = true
+		} else if err != nil {
 			w.fail(err)
-			return nil, fmt.Errorf("%w: sync the journal: %w", ErrUnconfirmed, err)
+		}
+		if err != nil {
+			return nil, fmt.Errorf("%w: write the journal: %w", ErrUnconfirmed, err)
 		}
 	}
 	if err := w.l.Check(); err != nil {
@@ -269,6 +287,10 @@ func (w *Writer) write(batch []*request) ([]record, error) {
 		return nil, fmt.Errorf("%w: the leadership ended before the write was confirmed: %w", ErrUnconfirmed, err)
 	}
 	return records, nil
+}
+
+func outOfSpace(err error) bool {
+	return errors.Is(err, syscall.ENOSPC) || errors.Is(err, syscall.EDQUOT)
 }
 
 // fail makes the writer give up. Only the committing goroutine calls it.
@@ -293,7 +315,8 @@ func (w *Writer) nextPart() error {
 	if err := w.open(ID{Token: w.id.Token, Part: w.id.Part + 1}, found); err != nil {
 		return err
 	}
-	return old.Close()
+	old.Close() // everything in it that counts is durable
+	return nil
 }
 
 // open begins the journal id, after everything that the replica stands for.
