@@ -38,7 +38,7 @@ func Serve(hooks any) {
 	serving := false
 	goplugin.Serve(&goplugin.ServeConfig{
 		HandshakeConfig:  wire.Handshake(),
-		VersionedPlugins: wire.Versions(&server{hooks: hooks, words: words}),
+		VersionedPlugins: wire.Versions(newServer(hooks, words)),
 		Logger:           hclog.New(&hclog.LoggerOptions{Name: "go-plugin", Level: hclog.Error, Output: stderr}),
 		GRPCServer: func(opts []grpc.ServerOption) *grpc.Server {
 			serving = true

@@ -4,6 +4,8 @@ import (
 	"context"
 	"fmt"
 
+	"google.golang.org/grpc/status"
+
 	"github.com/standbyd/standbyd/plugins/hookspb"
 	"github.com/standbyd/standbyd/plugins/internal/wire"
 )
@@ -15,6 +17,24 @@ type server struct {
 	hookspb.UnimplementedHooksServer
 	hooks any
 	words []string
+	turn  chan struct{} // of capacity 1: holds a value while a hook runs
+}
+
+func newServer(hooks any, words []string) *server {
+	return &server{hooks: hooks, words: words, turn: make(chan struct{}, 1)}
+}
+
+// hook runs one hook after the one before has returned. The supervisor sends
+// one at a time, but it may call one off and send the next while the first
+// still looks at its context.
+func (s *server) hook(ctx context.Context, f func() error) (*hookspb.HookResponse, error) {
+	select {
+	case s.turn <- struct{}{}:
+	case <-ctx.Done():
+		return nil, status.FromContextError(ctx.Err()).Err()
+	}
+	defer func() { <-s.turn }()
+	return answer(f()), nil
 }
 
 func (s *server) Describe(context.Context, *hookspb.DescribeRequest) (*hookspb.DescribeResponse, error) {
@@ -35,40 +55,40 @@ func (s *server) Configure(ctx context.Context, r *hookspb.ConfigureRequest) (*h
 	if err != nil {
 		return answer(err), nil
 	}
-	return answer(h.Configure(ctx, table)), nil
+	return s.hook(ctx, func() error { return h.Configure(ctx, table) })
 }
 
 func (s *server) PrePromote(ctx context.Context, r *hookspb.TransitionRequest) (*hookspb.HookResponse, error) {
 	if h, ok := s.hooks.(PrePromoter); ok {
-		return answer(h.PrePromote(ctx, wire.FromRequest(ctx, r))), nil
+		return s.hook(ctx, func() error { return h.PrePromote(ctx, wire.FromRequest(ctx, r)) })
 	}
 	return answer(nil), nil
 }
 
 func (s *server) OnPromote(ctx context.Context, r *hookspb.TransitionRequest) (*hookspb.HookResponse, error) {
 	if h, ok := s.hooks.(Promoter); ok {
-		return answer(h.OnPromote(ctx, wire.FromRequest(ctx, r))), nil
+		return s.hook(ctx, func() error { return h.OnPromote(ctx, wire.FromRequest(ctx, r)) })
 	}
 	return answer(nil), nil
 }
 
 func (s *server) OnDemote(ctx context.Context, r *hookspb.TransitionRequest) (*hookspb.HookResponse, error) {
 	if h, ok := s.hooks.(Demoter); ok {
-		return answer(h.OnDemote(ctx, wire.FromRequest(ctx, r))), nil
+		return s.hook(ctx, func() error { return h.OnDemote(ctx, wire.FromRequest(ctx, r)) })
 	}
 	return answer(nil), nil
 }
 
 func (s *server) OnLeaderChange(ctx context.Context, r *hookspb.TransitionRequest) (*hookspb.HookResponse, error) {
 	if h, ok := s.hooks.(LeaderWatcher); ok {
-		return answer(h.OnLeaderChange(ctx, wire.FromRequest(ctx, r))), nil
+		return s.hook(ctx, func() error { return h.OnLeaderChange(ctx, wire.FromRequest(ctx, r)) })
 	}
 	return answer(nil), nil
 }
 
 func (s *server) Stop(ctx context.Context, _ *hookspb.StopRequest) (*hookspb.HookResponse, error) {
 	if h, ok := s.hooks.(Stopper); ok {
-		return answer(h.Stop(ctx)), nil
+		return s.hook(ctx, func() error { return h.Stop(ctx) })
 	}
 	return answer(nil), nil
 }

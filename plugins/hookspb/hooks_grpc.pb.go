@@ -42,8 +42,9 @@ const (
 //
 // Hooks is told of the leadership of one role. The calls up to Stop come one
 // at a time; each has a deadline, and a plugin that has not answered by then
-// is killed with its process group. Every call may be repeated with the same
-// token.
+// is killed with its process group. A call may be cancelled when the leadership
+// that it tells of ends, and the next one come while the first still runs: it
+// must wait for it. Every call may be repeated with the same token.
 type HooksClient interface {
 	// Describe comes first and says which of the other calls are wanted.
 	Describe(ctx context.Context, in *DescribeRequest, opts ...grpc.CallOption) (*DescribeResponse, error)
@@ -145,8 +146,9 @@ func (c *hooksClient) Stop(ctx context.Context, in *StopRequest, opts ...grpc.Ca
 //
 // Hooks is told of the leadership of one role. The calls up to Stop come one
 // at a time; each has a deadline, and a plugin that has not answered by then
-// is killed with its process group. Every call may be repeated with the same
-// token.
+// is killed with its process group. A call may be cancelled when the leadership
+// that it tells of ends, and the next one come while the first still runs: it
+// must wait for it. Every call may be repeated with the same token.
 type HooksServer interface {
 	// Describe comes first and says which of the other calls are wanted.
 	Describe(context.Context, *DescribeRequest) (*DescribeResponse, error)

@@ -150,27 +150,24 @@ func (i *incarnation) explain(ctx context.Context, err error, path string, limit
 	if p.ID() == "" {
 		return needsPerson{startError(path, err)}
 	}
+	died := p.died(drainAfterDeath)
 	p.mu.Lock()
 	handshake, shaken := p.handshake, p.shaken
+	byItself := died && p.killedFor == ""
 	p.mu.Unlock()
+	name := filepath.Base(path)
 	switch {
 	case handshake != nil:
-		return needsPerson{fmt.Errorf("%s %w", filepath.Base(path), handshake)}
+		return needsPerson{fmt.Errorf("%s %w", name, handshake)}
+	case byItself && shaken:
+		return fmt.Errorf("%s died while it started: %s", name, p.end())
+	case byItself:
+		return fmt.Errorf("%s ended before its handshake: %s", name, p.end())
 	case shaken:
-		// The handshake was good: an old protocol, or a death on the way.
-		if p.died(drainAfterDeath) {
-			return fmt.Errorf("%s died while it started: %s", filepath.Base(path), p.end())
-		}
-		return err
-	case p.died(drainAfterDeath):
-		p.mu.Lock()
-		killed := p.killedFor != ""
-		p.mu.Unlock()
-		if !killed {
-			return fmt.Errorf("%s ended before its handshake: %s", filepath.Base(path), p.end())
-		}
+		// The handshake was read, and what followed went wrong.
+		return fmt.Errorf("%s did not come up after its handshake: %w", name, err)
 	}
-	return fmt.Errorf("%s printed no handshake within %v: is it a standbyd plugin?", filepath.Base(path), limit)
+	return fmt.Errorf("%s printed no handshake within %v: is it a standbyd plugin?", name, limit)
 }
 
 // HookError is what a plugin's hook answered, as opposed to a plugin that
@@ -191,9 +188,13 @@ var ErrHung = errors.New("did not return by its deadline")
 // ended, or its connection broke (then it was killed).
 var ErrDied = errors.New("the plugin died")
 
+// errCalledOff marks a call whose caller did not want to wait any longer.
+var errCalledOff = errors.New("called off")
+
 // call makes one hook's call. When it returns, the hook has returned or the
 // process is dead (or cannot be killed, which the error says): a part of the
-// time that ctx leaves is kept for that.
+// time that ctx leaves is kept for that. Only a hook whose ctx was cancelled
+// may go on: then the plugin's next one does not begin before it returned.
 func (i *incarnation) call(ctx context.Context, hook string, limit time.Duration,
 	f func(context.Context) (*hookspb.HookResponse, error)) error {
 	if deadline, ok := ctx.Deadline(); ok {
@@ -215,11 +216,15 @@ func (i *incarnation) call(ctx context.Context, hook string, limit time.Duration
 	return nil
 }
 
-// callError judges a call that brought no answer, and ends the process: what
-// it is doing cannot be known any more.
+// callError judges a call that brought no answer, and ends the process unless
+// it was called off: what it is doing cannot be known any more.
 func (i *incarnation) callError(ctx context.Context, hook string, limit time.Duration, err error) error {
-	code := status.Code(err)
-	hung := code == codes.DeadlineExceeded || code == codes.Canceled || ctx.Err() != nil
+	if errors.Is(ctx.Err(), context.Canceled) {
+		// The plugin sees it in its own context; the next call waits for it,
+		// and has a deadline.
+		return fmt.Errorf("plugin %s: %s: %w: %w", i.name, hook, errCalledOff, context.Cause(ctx))
+	}
+	hung := status.Code(err) == codes.DeadlineExceeded || ctx.Err() != nil
 	// A death breaks the connection just before it is seen.
 	if !hung && i.proc.died(drainAfterDeath) {
 		return fmt.Errorf("plugin %s: %s: %w: %s", i.name, hook, ErrDied, i.proc.end())
@@ -229,9 +234,6 @@ func (i *incarnation) callError(ctx context.Context, hook string, limit time.Dur
 	if hung {
 		cause = ErrHung
 		text = fmt.Sprintf("%s did not return within %v", hook, limit.Round(time.Millisecond))
-		if errors.Is(ctx.Err(), context.Canceled) {
-			text = hook + " was called off"
-		}
 	}
 	i.kill(text)
 	if !i.proc.died(killLimit) {

@@ -18,7 +18,7 @@ const (
 	// first one again.
 	steady = 10 * time.Second
 
-	healthEvery  = 5 * time.Second
+	healthEvery  = 2 * time.Second
 	healthMisses = 3
 )
 
@@ -32,7 +32,7 @@ func (p *plugin) keep(ctx context.Context, sockets string) {
 		if ctx.Err() != nil {
 			break
 		}
-		if time.Since(began) > steady {
+		if time.Since(began) > steady || p.hurry {
 			delay = restartMin
 		}
 		p.fell(err)

@@ -104,11 +104,14 @@ type stage struct {
 	lines []string
 }
 
-func raise(t testing.TB, c Config) *stage {
+func raise(t testing.TB, c Config, change ...func(*plugin)) *stage {
 	t.Helper()
 	named, err := New(c)
 	if err != nil {
 		t.Fatal(err)
+	}
+	for _, f := range change {
+		f(named.Hooks.(*plugin))
 	}
 	s := &stage{t: t, name: c.Name, hooks: named.Hooks, pre: named.Hooks.(supervisor.PrePromoter), replay: make(chan struct{}, 100)}
 	dir, err := os.MkdirTemp("", "sb") // short: sockets are in it

@@ -30,8 +30,9 @@ type plugin struct {
 	conf Config
 	env  supervisor.HookEnv
 
-	quit context.CancelFunc // of keep; set by Start
-	kept chan struct{}      // closed when keep has returned
+	hurry bool               // tests: back-off without delay
+	quit  context.CancelFunc // of keep; set by Start
+	kept  chan struct{}      // closed when keep has returned
 
 	mu       sync.Mutex
 	moved    chan struct{} // closed and replaced at every change of state
@@ -237,8 +238,8 @@ func (p *plugin) ready(ctx context.Context, hook string) (*incarnation, error) {
 
 // judge notes a failed call.
 func (p *plugin) judge(err error) error {
-	if err == nil {
-		return nil
+	if err == nil || errors.Is(err, errCalledOff) {
+		return err
 	}
 	p.update(func() {
 		if errors.Is(err, ErrHung) {
@@ -251,7 +252,8 @@ func (p *plugin) judge(err error) error {
 
 // short is an error's text for a place where the plugin's name stands already.
 func (p *plugin) short(err error) string {
-	return strings.TrimPrefix(err.Error(), "plugin "+p.conf.Name+": ")
+	text := strings.TrimPrefix(err.Error(), "plugin "+p.conf.Name+": ")
+	return strings.Join(strings.Fields(text), " ") // go-plugin's has paragraphs
 }
 
 // oweLocked keeps an OnDemote for the next process, if one was ever told of

@@ -1,0 +1,314 @@
+//go:build linux
+
+package host
+
+import (
+	"bufio"
+	"context"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"slices"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/standbyd/standbyd/plugins"
+	"github.com/standbyd/standbyd/supervisor"
+)
+
+// playHost is a supervisor with two plugins: one that is well, and one that
+// never comes to Serve.
+var (
+	playHost = puppet("host", func() {
+		dir, err := os.MkdirTemp("", "sb")
+		if err != nil {
+			panic(err)
+		}
+		for _, name := range []string{playTalker, playDeaf} {
+			named, err := New(Config{Name: name, Command: []string{os.Args[0]}, Env: []string{puppetKey + "=" + name}, StartTimeout: time.Minute})
+			if err != nil {
+				panic(err)
+			}
+			env := supervisor.HookEnv{Role: "kv", RuntimeDir: dir, Log: func(line string) { fmt.Println(line) }}
+			if err := named.Hooks.Start(context.Background(), env); err != nil {
+				panic(err)
+			}
+			if name == playTalker {
+				go func() {
+					for named.Hooks.Status().PID == 0 {
+						time.Sleep(time.Millisecond)
+					}
+					fmt.Println("pid", named.Hooks.Status().PID)
+				}()
+			}
+		}
+		select {}
+	})
+	// playDeaf imports package plugins, as every plugin does, and does not
+	// come to Serve.
+	playDeaf = puppet("deaf", func() {
+		fmt.Fprintln(os.Stderr, "pid", os.Getpid())
+		select {}
+	})
+)
+
+func TestNoPluginOutlivesItsSupervisor(t *testing.T) {
+	for _, how := range []string{"at work", "stopped"} {
+		t.Run(how, func(t *testing.T) {
+			dir, err := os.MkdirTemp("", "sb") // short: sockets are in it
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer os.RemoveAll(dir)
+			c := play(t, playHost)
+			play(t, playDeaf)
+			cmd := exec.Command(c.Command[0])
+			cmd.Env = append(os.Environ(), c.Env[0], "TMPDIR="+dir)
+			out, err := cmd.StdoutPipe()
+			if err != nil {
+				t.Fatal(err)
+			}
+			if err := cmd.Start(); err != nil {
+				t.Fatal(err)
+			}
+			var pids []int
+			for lines := bufio.NewScanner(out); len(pids) < 2 && lines.Scan(); {
+				var pid int
+				if i := strings.Index(lines.Text(), "pid "); i >= 0 {
+					if _, err := fmt.Sscanf(lines.Text()[i:], "pid %d", &pid); err == nil {
+						pids = append(pids, pid)
+					}
+				}
+			}
+			if len(pids) < 2 {
+				t.Fatal("the host said nothing")
+			}
+			if how == "stopped" {
+				// These read no end of file: only the kernel can end them.
+				for _, pid := range pids {
+					syscall.Kill(pid, syscall.SIGSTOP)
+				}
+			}
+			began := time.Now()
+			if err := cmd.Process.Kill(); err != nil {
+				t.Fatal(err)
+			}
+			for _, pid := range pids {
+				until(t, fmt.Sprintf("pid %d is gone", pid), func() bool { return gone(pid) })
+			}
+			took := time.Since(began)
+			t.Logf("gone after %v", took)
+			if took > 2*time.Second {
+				t.Errorf("plugins lived on for %v", took)
+			}
+			_ = cmd.Wait()
+		})
+	}
+}
+
+// Go ends threads, and the kernel takes a thread for the parent.
+func TestEndingThreadsEndNoPlugin(t *testing.T) {
+	s := raise(t, play(t, playTalker))
+	pid := s.until("running").PID
+	var wg sync.WaitGroup
+	for range 200 {
+		wg.Go(func() {
+			runtime.LockOSThread()
+			time.Sleep(time.Millisecond)
+		})
+	}
+	wg.Wait()
+	if err := s.hooks.OnPromote(within(t, limit), leading(1)); err != nil {
+		t.Fatal(err)
+	}
+	if st := s.hooks.Status(); st.PID != pid || gone(pid) {
+		t.Errorf("status %+v", st)
+	}
+}
+
+func TestCrashCyclesLeakNothing(t *testing.T) {
+	c := play(t, playTalker)
+	s := raise(t, c, func(p *plugin) { p.hurry = true })
+	named := s.hooks.(*plugin)
+	cycle := func() {
+		var pid int
+		until(t, "a process", func() bool { pid = s.hooks.Status().PID; return pid != 0 })
+		syscall.Kill(pid, syscall.SIGKILL)
+		until(t, "its end", func() bool { return s.hooks.Status().PID != pid })
+	}
+	resources := func() (goroutines, fds int, sockets []string) {
+		s.until("running")
+		entries, err := os.ReadDir("/proc/self/fd")
+		if err != nil {
+			t.Fatal(err)
+		}
+		dir, err := socketDirOf(named)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return runtime.NumGoroutine(), len(entries), dir
+	}
+	cycle()
+	cycle()
+	goroutines, fds, sockets := resources()
+	for range 30 {
+		cycle()
+	}
+	var g, f int
+	var so []string
+	// The last of the dead may still be on its way out.
+	for end := time.Now().Add(limit); time.Now().Before(end); time.Sleep(20 * time.Millisecond) {
+		if g, f, so = resources(); g <= goroutines && f <= fds && len(so) <= len(sockets) {
+			return
+		}
+	}
+	buf := make([]byte, 1<<20)
+	t.Errorf("goroutines %d, were %d; descriptors %d, were %d; sockets %v, were %v\n%s", g, goroutines, f, fds, so, sockets, buf[:runtime.Stack(buf, true)])
+}
+
+func socketDirOf(p *plugin) ([]string, error) {
+	return filepath.Glob(filepath.Join(p.env.RuntimeDir, "*", "*"))
+}
+
+func TestVerifiedBinaryIsTheOneThatRuns(t *testing.T) {
+	t.Run("program", func(t *testing.T) {
+		c := play(t, playTalker)
+		sum := strings.Fields(output(t, "sha256sum", self(t)))[0]
+		c.SHA256 = strings.ToUpper(sum)
+		s := raise(t, c)
+		if err := s.hooks.OnPromote(within(t, limit), leading(1)); err != nil {
+			t.Fatal(err)
+		}
+	})
+	t.Run("replaced while it is compared", func(t *testing.T) {
+		c := script(t, "x", "echo the good one >&2; sleep 60")
+		sum := strings.Fields(output(t, "sha256sum", c.Command[0]))[0]
+		b, err := findBinary(c.Command[0], "", sum)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer b.close()
+		evil := c.Command[0] + ".new"
+		if err := os.WriteFile(evil, []byte("#!/bin/sh\necho the evil one\n"), 0o755); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.Rename(evil, c.Command[0]); err != nil {
+			t.Fatal(err)
+		}
+		cmd := &exec.Cmd{Path: b.path, Args: []string{b.path}}
+		b.useVerified(cmd)
+		cmd.SysProcAttr = childAttr()
+		cmd.SysProcAttr.Pdeathsig = 0
+		out, err := cmd.StderrPipe()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := cmd.Start(); err != nil {
+			t.Fatal(err)
+		}
+		line, _ := bufio.NewReader(out).ReadString('\n')
+		syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL)
+		_ = cmd.Wait()
+		if line != "the good one\n" {
+			t.Errorf("have %q", line)
+		}
+	})
+}
+
+func output(t *testing.T, name string, args ...string) string {
+	t.Helper()
+	b, err := exec.Command(name, args...).Output()
+	if err != nil {
+		t.Skipf("%s: %v", name, err)
+	}
+	return string(b)
+}
+
+// What is not on the list does not reach a plugin, and what only the plugin
+// should know does not reach its children.
+func TestEnvironment(t *testing.T) {
+	t.Setenv("NOTIFY_SOCKET", "/run/x")
+	t.Setenv("SECRET_OF_THE_HOST", "x")
+	t.Setenv("TZ", "UTC")
+	c := play(t, playEnviron)
+	c.Env = append(c.Env, "MINE=yes", "LISTEN_FDS=3", "PLUGIN_MIN_PORT=1", "TZ=Asia/Tokyo")
+	s := raise(t, c)
+	if err := s.hooks.OnPromote(within(t, limit), leading(1)); err != nil {
+		t.Fatal(err)
+	}
+	s.printed("end of environment")
+	var keys []string
+	for _, line := range s.output() {
+		if e, ok := strings.CutPrefix(line, "environ: env "); ok {
+			keys = append(keys, e)
+		}
+	}
+	for _, e := range keys {
+		key, _, _ := strings.Cut(e, "=")
+		if foreign(key) || key == "SECRET_OF_THE_HOST" || strings.HasPrefix(key, "STANDBYD_PLUGIN") {
+			t.Errorf("the plugin's children see %s", e)
+		}
+	}
+	if !slices.Contains(keys, "MINE=yes") || !slices.Contains(keys, "TZ=Asia/Tokyo") {
+		t.Errorf("have %v", keys)
+	}
+	s.printed("environ: fds 0 1 2")
+}
+
+type environ struct{}
+
+func (environ) OnPromote(context.Context, plugins.Transition) error {
+	cmd := exec.Command("sh", "-c", `env | sed 's/^/env /'; echo fds $(ls /proc/$$/fd | sort -n); echo end of environment`)
+	cmd.Stdin, cmd.Stdout, cmd.Stderr = os.Stdin, os.Stderr, os.Stderr
+	return cmd.Run()
+}
+
+var playEnviron = puppet("environ", func() { plugins.Serve(environ{}) })
+
+func TestCheck(t *testing.T) {
+	c := play(t, playTalker)
+	if err := Check(within(t, limit), c); err != nil {
+		t.Errorf("good: %v", err)
+	}
+	c.Table = map[string]any{"every": "10"}
+	if err := Check(within(t, limit), c); err == nil || !strings.Contains(err.Error(), `config key "every": "10" is no duration`) {
+		t.Errorf("bad value: %v", err)
+	}
+	if err := Check(within(t, limit), Config{Name: "x", Command: []string{"/no/such"}}); err == nil || !strings.Contains(err.Error(), "check plugin x: /no/such does not exist") {
+		t.Errorf("missing: %v", err)
+	}
+	left, _ := filepath.Glob(filepath.Join(os.TempDir(), "sbd*"))
+	for _, dir := range left {
+		if fi, err := os.Stat(dir); err == nil && time.Since(fi.ModTime()) < time.Minute {
+			t.Errorf("%s is left", dir)
+		}
+	}
+}
+
+func TestLongRuntimeFolderIsSaidAtOnce(t *testing.T) {
+	named, err := New(play(t, playTalker))
+	if err != nil {
+		t.Fatal(err)
+	}
+	err = named.Hooks.Start(t.Context(), supervisor.HookEnv{RuntimeDir: "/tmp/" + strings.Repeat("x", 90)})
+	if err == nil || !strings.Contains(err.Error(), "choose a shorter runtime_dir") {
+		t.Errorf("have %v", err)
+	}
+	if st := named.Hooks.Status(); st.State != "failed" || !strings.Contains(st.LastError, "too long") {
+		t.Errorf("status %+v", st)
+	}
+	if named.Hooks.(supervisor.PrePromoter).HasPrePromote() {
+		t.Error("a gate")
+	}
+	if err := named.Hooks.OnDemote(t.Context(), leading(1)); err != nil {
+		t.Error(err)
+	}
+	if err := named.Hooks.Stop(t.Context()); err != nil {
+		t.Error(err)
+	}
+}
