@@ -1,0 +1,320 @@
+package coord
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"time"
+
+	"github.com/standbyd/standbyd/coord/election"
+	"github.com/standbyd/standbyd/coord/heartbeat"
+	"github.com/standbyd/standbyd/coord/role"
+	"github.com/standbyd/standbyd/internal/proc"
+)
+
+// Campaign waits until this member leads: the lease is its own, the
+// predecessor is fenced, the active word names it. It contends only after
+// Ready. ctx bounds the waiting alone; the leadership lasts until Resign or
+// Close, and its context tells when it is lost. What was lost must be resigned
+// too, when the work has stopped: the drain limit applies from the end of the
+// leadership's context on.
+//
+// One campaign or leadership of a member at a time, else ErrBusy. Other errors
+// are ctx's cause, ErrClosed, ErrSegmentGone, and election.ErrTermsExhausted.
+func (m *Member) Campaign(ctx context.Context) (*Leadership, error) {
+	if !m.busy.CompareAndSwap(false, true) {
+		return nil, fmt.Errorf("campaign: %w", ErrBusy)
+	}
+	m.underWay.Lock()
+	defer m.underWay.Unlock()
+	var rest pauses
+	l, err := m.campaign(ctx, context.WithoutCancel(ctx), false, &rest)
+	if err != nil {
+		m.busy.Store(false)
+		return nil, fmt.Errorf("campaign: %w", err)
+	}
+	return l, nil
+}
+
+// campaign claims and gets promoted, again and again until it worked or an
+// error says that it cannot. leading is the parent of the leadership's context.
+func (m *Member) campaign(ctx, leading context.Context, managed bool, rest *pauses) (*Leadership, error) {
+	for {
+		l, err := m.claim(ctx, leading, managed)
+		if err != nil {
+			return nil, err
+		}
+		err = m.promote(ctx, l)
+		if err == nil {
+			m.notify.say(sayLook)
+			return l, nil
+		}
+		l.cancel(err)
+		m.give(l)
+		if err := m.stopped(ctx); err != nil {
+			return nil, err
+		}
+		if errors.Is(err, ErrLost) {
+			continue // another was faster; nothing to make up for
+		}
+		if err := m.pause(ctx, rest.next(true, 0, rand.Float64())); err != nil {
+			return nil, err
+		}
+	}
+}
+
+// stopped is why there is nothing more to contend for, nil if there is.
+func (m *Member) stopped(ctx context.Context) error {
+	if ctx.Err() != nil {
+		return context.Cause(ctx)
+	}
+	select {
+	case <-m.closing:
+		return ErrClosed
+	default:
+	}
+	return m.trouble()
+}
+
+// claim waits for this member's turn and takes the lease. Every wake judges
+// the whole condition again: the control word, vacant, proven dead, stale.
+func (m *Member) claim(ctx, leading context.Context, managed bool) (*Leadership, error) {
+	var (
+		w     watch
+		turn  turn
+		timer = time.NewTimer(0)
+	)
+	defer func() { w.drop() }()
+	defer timer.Stop()
+	defer m.race(false)
+	for {
+		changed := m.news.wait() // before the look: see news
+		if err := m.stopped(ctx); err != nil {
+			return nil, err
+		}
+		in := m.ready.Load() && !m.candidate.Load().NoFailover
+		m.race(in)
+		pid, term := m.elec.Owner()
+		w.follow(m, pid, term)
+		wait := time.Duration(-1) // for news
+		if policy, ok := m.chance(&w, &turn); in && ok {
+			if wait = turn.wait(m, time.Now()); wait <= 0 {
+				g, err := m.elec.Claim(m.attempt(&w, policy))
+				if err == nil {
+					return m.won(leading, managed, &w, g), nil
+				}
+				if !errors.Is(err, election.ErrHeld) {
+					return nil, err
+				}
+				if p, t := m.elec.Owner(); p != pid || t != term {
+					continue // another was faster: stand by for it
+				}
+				wait = -1
+			}
+		}
+		timer.Stop()
+		if wait > 0 {
+			timer.Reset(wait)
+		}
+		select {
+		case <-w.done():
+			m.elec.StampEnd(w.term, proc.MonoNow()) // first of all: it was known now
+			w.dead = true
+		case <-changed:
+		case <-timer.C:
+		case <-ctx.Done():
+		case <-m.closing:
+		}
+	}
+}
+
+// race tells the others whether this member would claim now.
+func (m *Member) race(in bool) {
+	if m.racing != in {
+		m.racing = in
+		m.onSeat(func(s *heartbeat.Seat) { s.SetRacing(in) })
+	}
+}
+
+// won makes a leadership of a claim. From here on the beat goroutine beats for
+// it and can end it.
+func (m *Member) won(parent context.Context, managed bool, w *watch, g election.Grant) *Leadership {
+	l := newLeadership(parent, m, g)
+	l.managed = managed
+	l.before = m.predecessor(w, g)
+	m.current.Store(l)
+	select {
+	case <-m.closing: // Close may have looked before the store
+		l.cancel(ErrClosed)
+	default:
+	}
+	if g.Reason == role.ReasonPreempt {
+		m.table.WakeAll() // the owner of before is healthy, and should hear of it at once
+	}
+	return l
+}
+
+// chance says whether a claim could succeed now, as far as that is cheap to
+// say, and by which policy. The claim itself decides.
+func (m *Member) chance(w *watch, t *turn) (election.Policy, bool) {
+	switch policy := m.params.Preempt; {
+	case w.pid == 0 || m.elec.Stale() || w.provenDead(m, w.pid):
+		return election.Sticky, true
+	case policy == election.LowestPID && m.pid < w.pid:
+		return policy, true
+	case policy == election.Priority && m.outranks(w.pid) && t.lasted(w, time.Now()) > preemptAfter*m.params.Tick*time.Duration(m.params.Grace):
+		return policy, true
+	}
+	return election.Sticky, false
+}
+
+// preemptAfter is how many graces a leader of lower priority is left alone by
+// a ready candidate of higher priority: restarts of a whole role should not
+// end in a chain of takeovers.
+const preemptAfter = 2
+
+func (m *Member) outranks(pid uint32) bool {
+	o, ok := m.table.Of(pid)
+	return ok && o.Candidate.Priority < m.candidate.Load().Priority
+}
+
+func (m *Member) attempt(w *watch, policy election.Policy) election.Attempt {
+	return election.Attempt{
+		PID: m.pid, Seat: m.seat.Number(), Grace: m.params.Grace, Policy: policy, Stamp: true,
+		Dead: func(pid uint32) bool { return w.provenDead(m, pid) },
+	}
+}
+
+// turn remembers two moments of the present owner's term: since when this
+// member has looked at it, and since when the lease has been there to take. So
+// a candidate further down the order steps in after its wait, whoever wakes it
+// in between.
+type turn struct {
+	pid         uint32
+	term        uint64
+	seen, there time.Time
+}
+
+// lasted is how long this member has been looking at the owner.
+func (t *turn) lasted(w *watch, now time.Time) time.Duration {
+	t.turnTo(w.pid, w.term, now)
+	return now.Sub(t.seen)
+}
+
+func (t *turn) turnTo(pid uint32, term uint64, now time.Time) {
+	if t.seen.IsZero() || t.pid != pid || t.term != term {
+		*t = turn{pid: pid, term: term, seen: now}
+	}
+}
+
+// wait is how long to leave the lease to those who go before; 0 or less: go.
+func (t *turn) wait(m *Member, now time.Time) time.Duration {
+	me := m.seat.Number()
+	if m.elec.Control().Nominee == me {
+		return 0
+	}
+	before := place(me, m.table.Members(), m.elec.Epoch(), m.params.Grace)
+	pid, term := m.elec.Owner()
+	t.turnTo(pid, term, now)
+	if t.there.IsZero() {
+		t.there = now
+	}
+	return t.there.Add(time.Duration(before) * stepIn).Sub(now)
+}
+
+// promote waits for the grant of a gate, if there is one, and publishes the
+// active word behind the fence.
+func (m *Member) promote(ctx context.Context, l *Leadership) error {
+	for {
+		changed := m.news.wait()
+		c := m.elec.Control()
+		if !c.Gate || c.GrantedTerm == l.term {
+			break
+		}
+		select {
+		case <-changed:
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		case <-l.ctx.Done():
+			return context.Cause(l.ctx)
+		}
+	}
+	pctx, stop := context.WithCancelCause(l.ctx)
+	defer stop(nil)
+	defer context.AfterFunc(ctx, func() { stop(context.Cause(ctx)) })()
+	p := election.Promotion{PID: m.pid, Term: l.term}
+	if l.grant.Reason == role.ReasonPreempt {
+		p.Ask = true // the predecessor is healthy: it may drain
+		p.Changed = m.relay(pctx)
+	}
+	err := m.elec.Promote(pctx, p)
+	if err != nil {
+		return err
+	}
+	l.enter(phaseLeading)
+	if l.ctx.Err() != nil {
+		return context.Cause(l.ctx)
+	}
+	return nil
+}
+
+// relay passes news on for as long as ctx lasts, one at a time.
+func (m *Member) relay(ctx context.Context) <-chan struct{} {
+	changes := make(chan struct{}, 1)
+	m.wg.Go(func() {
+		for {
+			changed := m.news.wait()
+			select {
+			case changes <- struct{}{}:
+			default:
+			}
+			select {
+			case <-changed:
+			case <-ctx.Done():
+				return
+			}
+		}
+	})
+	return changes
+}
+
+// pause waits outside the race, unless this very member is nominated.
+func (m *Member) pause(ctx context.Context, d time.Duration) error {
+	t := time.NewTimer(d)
+	defer t.Stop()
+	for {
+		changed := m.news.wait()
+		if err := m.stopped(ctx); err != nil {
+			return err
+		}
+		if m.elec.Control().Nominee == m.seat.Number() {
+			return nil // it is wanted now
+		}
+		select {
+		case <-t.C:
+			return nil
+		case <-changed:
+		case <-ctx.Done():
+		case <-m.closing:
+		}
+	}
+}
+
+// give hands the lease back after the work has stopped: first the active word,
+// so that a successor need not fence this process, then the lease. Both were
+// taken from us already if we lost them; that is no error here.
+func (m *Member) give(l *Leadership) {
+	if !l.giving.CompareAndSwap(false, true) {
+		return
+	}
+	l.enter(phaseOver)
+	if m.gone.Load() == nil {
+		_ = m.elec.Retire(m.pid, l.term)
+		_ = m.elec.Release(m.pid, l.term)
+	}
+	m.current.Store(nil)
+	l.before.drop()
+	m.notify.say(sayLook)
+	close(l.over)
+}

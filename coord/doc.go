@@ -1,0 +1,70 @@
+// Package coord is what a worker imports: it joins the role that its process
+// was launched for, waits as a hot standby, and leads when it is its turn.
+//
+//	func main() {
+//		ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+//		defer stop()
+//		if err := coord.Run(ctx, lead); err != nil {
+//			log.Fatal(err)
+//		}
+//	}
+//
+//	func lead(ctx context.Context, l *coord.Leadership) error {
+//		for ctx.Err() == nil {
+//			// l.Check() before each side effect
+//		}
+//		return nil
+//	}
+//
+// [Run] is all that most workers need. [Join], [Member.Campaign] and
+// [Leadership.Resign] are the same in pieces; [JoinFile] does without a
+// supervisor. The package installs no signal handler.
+//
+// # What is promised
+//
+//   - lead runs in at most one process of the role at a time, under the
+//     fencing that the segment's header names: with "process" and "tree" the
+//     predecessor is proven dead, or its lead has returned, before the next
+//     one starts. With "token" (the default of JoinFile) a predecessor that
+//     was paused may wake beside its successor: [Leadership.Check] fails there
+//     from the takeover on, and storage that refuses a lower
+//     [Leadership.Token] refuses its writes.
+//   - The context of lead ends, with a cause, when leadership is lost or
+//     wanted back. The member keeps beating while lead drains, and the lease
+//     is released only after lead has returned. A lead that does not return
+//     within the drain limit of the segment's header costs the process: it
+//     exits with status 75 ([ExitStatus]).
+//   - A member that lost contends again, always.
+//   - A panic in lead ends the process.
+//
+// # What is not promised
+//
+//   - Beats speak for the process, not for the work in it: a lead that waits
+//     for a mutex for ever goes on leading, unless [Member.Pulse] or
+//     [WithCheck] is used; then no progress for the segment's progress limit
+//     counts as a hang.
+//   - Nothing is known here of other hosts. A segment is shared by the
+//     processes of one machine.
+//   - Timing follows the segment's header (tick, grace, limits), never the
+//     worker's own settings.
+//
+// # Goroutines of a member
+//
+//   - beat: one pass per epoch of the segment, at absolute deadlines: ticks
+//     the segment if nobody else has, records the seat's beat and, as owner,
+//     the lease's, checks the segment and judges the leadership ([Leadership]
+//     lost, resignation wanted, progress, drain limit). It owns the decision
+//     to cancel a leadership and to exit. Fed by a timer alone; it runs no
+//     code of the worker.
+//   - listen: sleeps on the seat's event word, which others raise when the
+//     owner or the control word changed. It owns nothing; it passes the news on.
+//   - notify: owns what is sent to the supervisor's socket, and notices that
+//     the supervisor was replaced. Fed by single-word requests.
+//   - check: runs the function of [WithCheck] while the member leads.
+//   - observe: calls OnNewLeader of [WithCallbacks], if there is one.
+//   - lead: runs the worker's function, one at a time; fed by Run.
+//
+// The campaign runs on the goroutine of the caller of Run or Campaign, and
+// holds a handle on the owner's process from when it first saw it own. All
+// others are gone when [Member.Close] has returned.
+package coord

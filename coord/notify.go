@@ -1,0 +1,101 @@
+package coord
+
+import (
+	"os"
+	"strings"
+	"sync/atomic"
+
+	"github.com/standbyd/standbyd/internal/rolesock"
+)
+
+// Requests to the notify goroutine, one bit each: a request made twice before
+// it is served is served once.
+const (
+	sayLook  uint32 = 1 << iota // the segment is worth a look
+	sayReady                    // this worker can take over
+	sayStore                    // the supervisor is a new one: here are its listeners
+)
+
+// storeAttempts bounds how often the listeners are offered, once an epoch, to a
+// supervisor that holds its seat and does not receive: it may be about to. All
+// else that is not received is not repeated.
+const storeAttempts = 300
+
+// notifier tells the supervisor over its datagram socket. All of it is hints:
+// the segment says what is true, and a supervisor that is away finds it there.
+type notifier struct {
+	path      string // empty: nobody to tell
+	worker    string
+	listeners []heldListener
+	pending   atomic.Uint32
+	bell      chan struct{} // capacity 1
+	stores    atomic.Int32  // attempts left to hand the listeners over
+}
+
+// say asks for messages and returns at once.
+func (n *notifier) say(what uint32) {
+	if n.path == "" {
+		return
+	}
+	if what&sayStore != 0 {
+		n.stores.Store(storeAttempts)
+	}
+	n.pending.Or(what)
+	n.ring()
+}
+
+// again serves what could not be served before. The beat goroutine calls it
+// once an epoch.
+func (n *notifier) again() {
+	if n.pending.Load() != 0 {
+		n.ring()
+	}
+}
+
+func (n *notifier) ring() {
+	select {
+	case n.bell <- struct{}{}:
+	default:
+	}
+}
+
+// run is the notify goroutine. What was asked for before stop is still sent.
+func (n *notifier) run(stop <-chan struct{}) {
+	for {
+		select {
+		case <-n.bell:
+			n.flush()
+		case <-stop:
+			n.flush()
+			return
+		}
+	}
+}
+
+// flush sends what is pending. The order matters to a new supervisor: it
+// should hold the listeners before it hears that a worker is ready. The socket
+// is dialled anew for each message, since another supervisor may have taken
+// its place; errors mean that nobody is there.
+func (n *notifier) flush() {
+	what := n.pending.Swap(0)
+	if what&sayStore != 0 && len(n.listeners) > 0 {
+		files := make([]*os.File, len(n.listeners))
+		for i, l := range n.listeners {
+			files[i] = l.file
+		}
+		err := rolesock.Send(n.path, strings.Join([]string{
+			"FDSTORE=1",
+			"FDNAME=" + listenerNames(n.listeners, ":"),
+			envWorker + "=" + n.worker,
+		}, "\n"), files)
+		if err != nil && n.stores.Add(-1) > 0 {
+			n.pending.Or(sayStore)
+		}
+	}
+	if what&sayReady != 0 {
+		_ = rolesock.Send(n.path, "READY=1", nil)
+	}
+	if what&sayLook != 0 {
+		_ = rolesock.Send(n.path, "STANDBYD_LOOK=1", nil)
+	}
+}

@@ -1,0 +1,37 @@
+package coord
+
+import (
+	"time"
+
+	"github.com/standbyd/standbyd/coord/heartbeat"
+)
+
+// stepIn is how long each place in the order of candidates waits for the ones
+// before it. Nobody knows whether they run; so nobody waits longer than this.
+const stepIn = 250 * time.Microsecond
+
+// place is how many candidates go before the one in seat me: those in the
+// race (ready, neither leading nor in a back-off), who may fail over, have
+// beaten within grace epochs, and come first in the table's order. Pure.
+func place(me int, members []heartbeat.Member, epoch, grace uint64) int {
+	var mine *heartbeat.Member
+	for i := range members {
+		if members[i].Seat == me {
+			mine = &members[i]
+		}
+	}
+	if mine == nil {
+		return 0
+	}
+	n := 0
+	for i := range members {
+		o := &members[i]
+		if o.Seat == me || !o.Ready || !o.Racing || o.Candidate.NoFailover || int64(epoch-o.BeatEpoch) > int64(grace) {
+			continue
+		}
+		if o.Before(*mine) {
+			n++
+		}
+	}
+	return n
+}

@@ -1,0 +1,60 @@
+package coord
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/standbyd/standbyd/coord/election"
+	"github.com/standbyd/standbyd/internal/proc"
+)
+
+// Predecessor is the process that led before. It is safe for concurrent use.
+type Predecessor struct {
+	pid    int
+	handle *proc.Handle // nil: its lead had returned, it is gone, or nobody can tell
+}
+
+// predecessor is whoever the active word still names at the claim: the only
+// one whose lead may not have returned. The watch's handle on it is taken over.
+func (m *Member) predecessor(w *watch, g election.Grant) Predecessor {
+	pid, _ := m.elec.Active()
+	if pid == 0 || pid == m.pid {
+		return Predecessor{pid: int(g.Previous)}
+	}
+	p := Predecessor{pid: int(pid)}
+	if pid == w.pid && w.handle != nil {
+		p.handle, w.handle = w.handle, nil
+		return p
+	}
+	if id := identityOf(m.table.Members(), pid); id != (proc.Identity{}) {
+		p.handle, _ = proc.OpenHandle(id) // an error is a proof of death, or nothing to wait for
+	}
+	return p
+}
+
+// PID is its process; 0 if nobody led before or nobody knows who.
+func (p *Predecessor) PID() int { return p.pid }
+
+// Gone returns when nothing that the predecessor's process held is in the way
+// any more: its memory, files, ports and locks are released. That is at once
+// if nobody led before, or if its lead had returned. A lead needs this only
+// where it binds, locks or opens exclusively in a role whose proof is
+// "exiting" or whose fence is "token"; elsewhere the proof was there before
+// lead started, and Gone returns at once. The error is ctx's cause.
+func (p *Predecessor) Gone(ctx context.Context) error {
+	if p.handle == nil {
+		return nil
+	}
+	select {
+	case <-p.handle.Done():
+		return nil
+	case <-ctx.Done():
+		return fmt.Errorf("wait until pid %d is gone: %w", p.pid, context.Cause(ctx))
+	}
+}
+
+func (p *Predecessor) drop() {
+	if p.handle != nil {
+		p.handle.Close()
+	}
+}
