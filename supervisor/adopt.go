@@ -223,10 +223,6 @@ func (r *roleLoop) hire() {
 		}
 	}
 	r.queue = newHookQueue(r.config.Hooks, envs, r.config.HookTimeout, proc.MonoNow, func(in input) { r.tell(in) })
-	if len(envs) == 0 {
-		r.next(inHooked{})
-		return
-	}
 	r.queue.put(doJob{kind: momentStart})
 }
 

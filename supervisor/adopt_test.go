@@ -12,7 +12,9 @@ import (
 	"testing"
 	"time"
 
+	"github.com/standbyd/standbyd/coord/heartbeat"
 	"github.com/standbyd/standbyd/coord/role"
+	"github.com/standbyd/standbyd/coord/shm"
 	"github.com/standbyd/standbyd/internal/proc"
 )
 
@@ -20,13 +22,33 @@ import (
 // are listed, and returns the list.
 func readyApart(t *testing.T, c Config, leads int) workersFile {
 	t.Helper()
+	return readyRole(t, c, 0, leads)
+}
+
+func readyRole(t *testing.T, c Config, role, leads int) workersFile {
+	t.Helper()
 	var list workersFile
-	eventually(t, "the role is led", func() bool {
-		list, _ = readWorkers(filepath.Join(roleDir(c.RuntimeDir, "kv"), "workers.json"))
-		b, _ := os.ReadFile(c.Roles[0].Env["TEST_LEADS"])
-		return len(list.Workers) == c.Roles[0].Workers && strings.Count(string(b), "lead ") >= leads
+	eventually(t, "the role is full", func() bool {
+		list, _ = readWorkers(filepath.Join(roleDir(c.RuntimeDir, c.Roles[role].Name), "workers.json"))
+		b, _ := os.ReadFile(c.Roles[role].Env["TEST_LEADS"])
+		return len(list.Workers) == c.Roles[role].Workers && readySeats(list) == len(list.Workers) && strings.Count(string(b), "lead ") >= leads
 	})
 	return list
+}
+
+// readySeats counts the listed workers that are ready.
+func readySeats(list workersFile) (n int) {
+	seg, err := shm.OpenReadOnly(list.Segment)
+	if err != nil {
+		return 0
+	}
+	defer seg.Close()
+	for _, m := range heartbeat.NewTable(seg).Members() {
+		if m.Ready && slices.ContainsFunc(list.Workers, func(w listedWorker) bool { return w.Identity == m.Identity }) {
+			n++
+		}
+	}
+	return n
 }
 
 func pidsOf(list workersFile) (pids []int) {
@@ -92,7 +114,6 @@ func TestFailoverWhileNobodyWatched(t *testing.T) {
 	c := newConfig(t, "good")
 	first := apart(t, c)
 	list := readyApart(t, c, 1)
-	time.Sleep(0)
 	killApart(t, first)
 	b, _ := os.ReadFile(c.Roles[0].Env["TEST_LEADS"])
 	var token string
@@ -222,10 +243,7 @@ func TestWorkersNoLongerInTheConfig(t *testing.T) {
 	c.Roles = append(c.Roles, gone)
 	first := apart(t, c)
 	list := readyApart(t, c, 1)
-	eventually(t, "the other role is there", func() bool {
-		other, _ := readWorkers(filepath.Join(roleDir(c.RuntimeDir, "gone"), "workers.json"))
-		return len(other.Workers) == 3
-	})
+	readyRole(t, c, 1, 1)
 	killApart(t, first)
 	c.Roles = c.Roles[:1]
 	c.Roles[0].Workers = 2
@@ -242,5 +260,70 @@ func TestWorkersNoLongerInTheConfig(t *testing.T) {
 	}
 	if left := strays(roleDir(c.RuntimeDir, "gone"), nobody); len(left) > 0 {
 		t.Errorf("left: %v", left)
+	}
+}
+
+// TestSocketsAreFetched: workers that hand nothing back lose nothing either.
+func TestSocketsAreFetched(t *testing.T) {
+	c := newConfig(t, "deaf")
+	c.Roles[0].Listen = []ListenConfig{{Name: "http", Address: "127.0.0.1:0"}}
+	first := apart(t, c)
+	readyApart(t, c, 1)
+	killApart(t, first)
+	w := start(t, c)
+	r := w.until("the listener is fetched", func(r RoleStatus) bool { return led(r) && !strings.HasSuffix(r.Listen[0].Address, ":0") })
+	if answer, err := dial(t, r.Listen[0].Address); err != nil || answer != fmt.Sprintf("%d 1.1", r.LeaderPID) {
+		t.Errorf("the leader answers %q, %v", answer, err)
+	}
+	w.shutdown()
+}
+
+// TestPauseOfAllIsNoFailover: the machine was suspended, say.
+func TestPauseOfAllIsNoFailover(t *testing.T) {
+	c := newConfig(t, "good")
+	c.Roles[0].Grace = 6
+	cmd := apart(t, c)
+	list := readyApart(t, c, 1)
+	everybody := append(pidsOf(list), cmd.Process.Pid)
+	for _, pid := range everybody {
+		syscall.Kill(pid, syscall.SIGSTOP)
+	}
+	time.Sleep(time.Second) // three times the grace
+	for _, pid := range everybody {
+		syscall.Kill(pid, syscall.SIGCONT)
+	}
+	time.Sleep(time.Second)
+	killApart(t, cmd)
+	w := start(t, c)
+	if r := w.until("the role is adopted", full); r.Term != 1 || !slices.Equal(pidsIn(r), pidsOf(list)) {
+		t.Errorf("term %d, workers %v of %v", r.Term, pidsIn(r), pidsOf(list))
+	}
+}
+
+// TestStraysAreEnded: what a worker left behind under no list.
+func TestStraysAreEnded(t *testing.T) {
+	c := newConfig(t, "forks")
+	first := apart(t, c)
+	list := readyApart(t, c, 1)
+	killApart(t, first)
+	known := func(id proc.Identity) bool {
+		return slices.ContainsFunc(list.Workers, func(w listedWorker) bool { return w.Identity == id })
+	}
+	if got := strays(roleDir(c.RuntimeDir, "kv"), known); len(got) != 0 {
+		t.Errorf("children of living workers count as strays: %v", got)
+	}
+	for _, w := range list.Workers {
+		syscall.Kill(w.Identity.PID, syscall.SIGKILL)
+	}
+	var orphans []proc.Identity
+	eventually(t, "the children are orphans", func() bool {
+		orphans = strays(roleDir(c.RuntimeDir, "kv"), nobody)
+		return len(orphans) == 3
+	})
+	start(t, c).until("the role is full", full)
+	for _, id := range orphans {
+		if proc.Judge(id) != proc.Gone {
+			t.Errorf("%v lives", id)
+		}
 	}
 }

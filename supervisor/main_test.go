@@ -43,9 +43,20 @@ var workers = map[string]func() int{
 	"exit":     func() int { fmt.Println("last words"); return 3 },
 	"never":    func() int { time.Sleep(time.Hour); return 0 },
 	"stubborn": func() int { signal.Ignore(syscall.SIGTERM); return work() },
-	"sticky":   func() int { return work(hangInLead) },
+	"sticky":   func() int { signal.Ignore(syscall.SIGTERM); return work(hangInLead) },
 	"flash":    func() int { return work(dieInLead) },
 	"serve":    func() int { return work(serveInLead) },
+	"deaf":     func() int { os.Unsetenv("NOTIFY_SOCKET"); return work(serveInLead) },
+	"forks":    func() int { fork(); return work() },
+}
+
+// fork leaves a child in a session of its own.
+func fork() {
+	child := exec.Command("/bin/sleep", "1000")
+	child.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
+	if err := child.Start(); err != nil {
+		panic(err)
+	}
 }
 
 func hangInLead(context.Context, *coord.Leadership) error { select {} }
@@ -78,9 +89,6 @@ func serveInLead(ctx context.Context, l *coord.Leadership) error {
 func work(lead ...func(context.Context, *coord.Leadership) error) int {
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM)
 	defer stop()
-	if len(lead) > 0 && fmt.Sprintf("%p", lead[0]) == fmt.Sprintf("%p", hangInLead) {
-		signal.Ignore(syscall.SIGTERM)
-	}
 	err := coord.Run(ctx, func(ctx context.Context, l *coord.Leadership) error {
 		note("lead %s %d", l.Token(), os.Getpid())
 		defer note("end %s %d", l.Token(), os.Getpid())

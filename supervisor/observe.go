@@ -1,6 +1,7 @@
 package supervisor
 
 import (
+	"slices"
 	"time"
 
 	"github.com/standbyd/standbyd/coord/role"
@@ -49,12 +50,18 @@ func (t *turn) watchLeader() {
 	if s.led.term != 0 && (s.active != s.led.hold || s.owner != s.led.hold) {
 		t.loseLeader(t.whyLost())
 	}
-	if s.led.term == 0 && s.active.pid != 0 && s.active == s.owner && s.phase < phaseRenewing {
+	if s.led.term == 0 && s.active.pid != 0 && s.active == s.owner && s.phase < phaseRenewing && !s.unreported(s.active.pid) {
 		t.gainLeader()
 	}
 	if s.led.term == 0 {
 		s.adopted = false // whoever leads from now on came under our eyes
 	}
+}
+
+// unreported: pid may be a worker whose launch has not been reported yet; a
+// quick one leads before that, and would lead without a name.
+func (s *state) unreported(pid uint32) bool {
+	return s.byPID(pid) < 0 && slices.ContainsFunc(s.workers, func(w worker) bool { return w.lot == lotStarting && w.pid == 0 })
 }
 
 // whyLost names the end of the present leadership as well as it is known now;

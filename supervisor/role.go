@@ -70,10 +70,12 @@ func (r *roleLoop) run() {
 	defer ticks.Stop()
 	due := time.NewTimer(time.Hour)
 	defer due.Stop()
+	r.take(inLook{})
 	if len(r.config.Hooks) > 0 {
 		go r.queue.run()
+	} else {
+		r.take(inHooked{})
 	}
-	r.take(inLook{})
 	for r.st.phase != phaseStopped {
 		r.publish()
 		wait := time.Hour

@@ -17,6 +17,11 @@ func rIgnore(*turn, input) {}
 func begin(t *turn, in input) {
 	noteHooked(t, in)
 	t.startWanted()
+	for i := range t.s.workers {
+		if t.s.workers[i].extra {
+			t.word(i, wStop)
+		}
+	}
 }
 
 func noteHooked(t *turn, in input) {

@@ -48,6 +48,7 @@ func ownProcess(t *turn, i int) {
 	if w.lot == lotStopping {
 		t.do(doSignal{index: i, sig: t.s.policy.stopSignal()})
 	}
+	t.watchLeader()
 }
 
 // disown ends a process that nobody wants any more.
