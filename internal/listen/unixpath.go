@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
+	"syscall"
 
 	"golang.org/x/sys/unix"
 )
@@ -24,24 +25,25 @@ func clearStale(path string) error {
 	if fi.Mode().Type() != fs.ModeSocket {
 		return fmt.Errorf("a file that is no socket is in the way (%v)", fi.Mode())
 	}
-	fd, err := unix.Socket(unix.AF_UNIX, unix.SOCK_STREAM, 0)
+	// A datagram socket cannot connect to a stream socket, so that asking puts
+	// no connection into the queue of one that lives.
+	syscall.ForkLock.RLock()
+	fd, err := unix.Socket(unix.AF_UNIX, unix.SOCK_DGRAM, 0)
+	if err == nil {
+		unix.CloseOnExec(fd)
+	}
+	syscall.ForkLock.RUnlock()
 	if err != nil {
 		return err
 	}
 	defer unix.Close(fd)
-	unix.CloseOnExec(fd)
-	// Non-blocking: a live listener with a full queue answers EAGAIN instead
-	// of keeping us.
-	if err := unix.SetNonblock(fd, true); err != nil {
-		return err
-	}
 	switch err := unix.Connect(fd, &unix.SockaddrUnix{Name: path}); err {
 	case unix.ECONNREFUSED:
 		if err := os.Remove(path); err != nil && !errors.Is(err, fs.ErrNotExist) {
 			return err
 		}
 		return nil
-	case nil, unix.EAGAIN, unix.EINPROGRESS:
+	case nil, unix.EPROTOTYPE:
 		return fmt.Errorf("%w: a live socket is at the path", ErrTaken)
 	case unix.ENOENT:
 		return nil
@@ -57,7 +59,8 @@ func (h *Held) removeOwn() error {
 		return nil
 	}
 	path := h.addr.String()
-	if fi, err := os.Lstat(path); err != nil || !os.SameFile(fi, h.own) {
+	if fi, err := os.Lstat(path); err != nil || !os.SameFile(fi, h.own) ||
+		!fi.ModTime().Equal(h.own.ModTime()) { // a removed file's number is soon given to a new one
 		return nil
 	}
 	if err := os.Remove(path); err != nil && !errors.Is(err, fs.ErrNotExist) {

@@ -76,6 +76,8 @@ func clearStale(path string) error {
 	c, err := net.DialUnix("unixgram", nil, &net.UnixAddr{Name: path, Net: "unixgram"})
 	if err == nil {
 		c.Close()
+	}
+	if err == nil || errors.Is(err, unix.EPROTOTYPE) {
 		return ErrInUse
 	}
 	if !errors.Is(err, unix.ECONNREFUSED) {
@@ -145,10 +147,16 @@ func (s *Socket) Ignored() uint64 { return s.ignored.Load() }
 func (s *Socket) Close() error {
 	var err error
 	s.once.Do(func() {
-		if fi, serr := os.Lstat(s.path); serr == nil && os.SameFile(fi, s.own) {
+		if fi, serr := os.Lstat(s.path); serr == nil && sameSocket(fi, s.own) {
 			os.Remove(s.path)
 		}
 		err = s.conn.Close()
 	})
 	return err
+}
+
+// sameSocket also compares times: the number of a removed file is given to a
+// new one soon.
+func sameSocket(a, b fs.FileInfo) bool {
+	return os.SameFile(a, b) && a.ModTime().Equal(b.ModTime())
 }
