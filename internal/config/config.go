@@ -1,6 +1,8 @@
 package config
 
 import (
+	"errors"
+
 	"github.com/standbyd/standbyd/supervisor"
 )
 
@@ -12,6 +14,30 @@ type Config struct {
 	// Warnings are about what stops nothing: a program that does not exist
 	// (yet), a limit that is likely to be too tight.
 	Warnings []Problem
+
+	reader *reader
+}
+
+// Blame turns an error that the supervisor raised about a setting into a
+// Problem with the setting's place in the file. ok is false if err is about
+// no setting.
+func (c *Config) Blame(err error) (p Problem, ok bool) {
+	var setting *supervisor.ConfigError
+	if c.reader == nil || !errors.As(err, &setting) {
+		return Problem{}, false
+	}
+	key := "supervisor." + setting.Field
+	if setting.Role != "" {
+		key = joinPath("role", setting.Role) + "." + setting.Field
+	}
+	msg := setting.Msg
+	if setting.Err != nil {
+		if msg != "" {
+			msg += ": "
+		}
+		msg += setting.Err.Error()
+	}
+	return c.reader.problem(c.reader.placeOf(key), key, "", "%s", msg), true
 }
 
 // Daemon is the [supervisor] table.

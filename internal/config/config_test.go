@@ -2,6 +2,9 @@ package config
 
 import (
 	"bytes"
+	"errors"
+	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"reflect"
@@ -208,24 +211,25 @@ dir = "nowhere"
 	}
 }
 
-func TestRuntimeDirOfBrokenFile(t *testing.T) {
-	file := write(t, "[supervisor]\nruntime_dir = \"r\"\n[role.kv]\nno_such_key = 1\n")
-	got, err := RuntimeDirOf(file)
-	if want := filepath.Join(filepath.Dir(file), "r"); err != nil || got != want {
-		t.Errorf("RuntimeDirOf = %q, %v; want %q", got, err, want)
+func TestFoldersOfBrokenFile(t *testing.T) {
+	file := write(t, "[supervisor]\nruntime_dir = \"r\"\nstate_dir = \"/s\"\n[role.kv]\nno_such_key = 1\n")
+	run, state, err := FoldersOf(file)
+	if want := filepath.Join(filepath.Dir(file), "r"); err != nil || run != want || state != "/s" {
+		t.Errorf("FoldersOf = %q, %q, %v; want %q and /s", run, state, err, want)
 	}
-	if _, err := RuntimeDirOf(filepath.Join(t.TempDir(), "none.toml")); err == nil || !os.IsNotExist(underlying(err)) {
+	if _, _, err := FoldersOf(filepath.Join(t.TempDir(), "none.toml")); !errors.Is(err, fs.ErrNotExist) {
 		t.Errorf("a missing file: %v", err)
 	}
 }
 
-func underlying(err error) error {
-	for {
-		u, ok := err.(interface{ Unwrap() error })
-		if !ok {
-			return err
-		}
-		err = u.Unwrap()
+func TestBlameFindsThePlace(t *testing.T) {
+	c := load(t, "[role.kv]\ncommand = [\"sh\"]\n[[role.kv.listen]]\nname = \"http\"\naddress = \"127.0.0.1:80\"\n")
+	p, ok := c.Blame(fmt.Errorf("run: %w", &supervisor.ConfigError{Role: "kv", Field: "listen[0].address", Msg: "taken"}))
+	if !ok || p.Line != 5 || p.Col != 11 || p.Key != "role.kv.listen[0].address" || p.Msg != "taken" {
+		t.Errorf("Blame = %+v, %t", p, ok)
+	}
+	if p, ok := c.Blame(errors.New("other")); ok {
+		t.Errorf("blamed %+v for an error about no setting", p)
 	}
 }
 

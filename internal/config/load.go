@@ -38,33 +38,37 @@ func Load(file string) (*Config, error) {
 		return nil, sorted(r.problems)
 	}
 	c.Warnings = sorted(r.warnings)
+	c.reader = r
 	return c, nil
 }
 
-// RuntimeDirOf returns the runtime folder that a config file names, or the
-// default one. It looks at nothing else, so that the daemon of a file that was
-// broken after its start can still be found.
-func RuntimeDirOf(file string) (string, error) {
+// FoldersOf returns the runtime and the state folder that a config file names,
+// or the default ones. It looks at nothing else, so that the daemon of a file
+// that was broken after its start can still be found.
+func FoldersOf(file string) (runtimeDir, stateDir string, err error) {
 	raw, err := readFile(file)
 	if err != nil {
-		return "", err
+		return "", "", err
 	}
 	absolute, err := filepath.Abs(file)
 	if err != nil {
-		return "", fmt.Errorf("resolve config file %s: %w", file, err)
+		return "", "", fmt.Errorf("resolve config file %s: %w", file, err)
 	}
 	r := &reader{file: file, dir: filepath.Dir(absolute)}
 	document, ok := r.parse(raw)
 	if !ok {
-		return "", Problems(r.problems)
+		return "", "", Problems(r.problems)
 	}
 	daemon := DefaultDaemon()
 	if table, ok := document["supervisor"].(map[string]any); ok {
 		if dir, ok := table["runtime_dir"].(string); ok && dir != "" {
 			daemon.RuntimeDir = r.resolve(dir)
 		}
+		if dir, ok := table["state_dir"].(string); ok && dir != "" {
+			daemon.StateDir = r.resolve(dir)
+		}
 	}
-	return daemon.RuntimeDir, nil
+	return daemon.RuntimeDir, daemon.StateDir, nil
 }
 
 func readFile(file string) ([]byte, error) {

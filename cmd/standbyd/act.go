@@ -1,0 +1,302 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"runtime"
+	"slices"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/standbyd/standbyd/internal/api"
+	"github.com/standbyd/standbyd/internal/proc"
+	"github.com/standbyd/standbyd/supervisor"
+)
+
+func (a *app) pidVerb() *cobra.Command {
+	c := &cobra.Command{
+		Use:   "pid TARGET",
+		Short: "Print the pid of ROLE/leader, ROLE/INDEX or ROLE-INDEX",
+		Args:  exactArgs("TARGET"),
+	}
+	f := addForm(c, "text", "json")
+	return a.verb(c, func(ctx context.Context, args []string) error {
+		client, err := a.client()
+		if err != nil {
+			return err
+		}
+		p, err := client.PID(ctx, args[0])
+		if err != nil {
+			return err
+		}
+		if f.json() {
+			return printJSON(a.stdout, p)
+		}
+		return writeErr(fmt.Fprintln(a.stdout, p.PID))
+	})
+}
+
+func (a *app) signalVerb() *cobra.Command {
+	c := &cobra.Command{
+		Use:   "signal TARGET SIGNAL",
+		Short: "Send a signal to a worker, by name (TERM, SIGTERM) or number",
+		Args:  exactArgs("TARGET", "SIGNAL"),
+	}
+	f := addForm(c, "text", "json")
+	return a.verb(c, func(ctx context.Context, args []string) error {
+		client, err := a.client()
+		if err != nil {
+			return err
+		}
+		sent, err := client.Signal(ctx, args[0], args[1])
+		if err != nil {
+			return err
+		}
+		if f.json() {
+			return printJSON(a.stdout, sent)
+		}
+		return writeErr(fmt.Fprintf(a.stdout, "sent %s to %s\n", orElse(sent.Signal, args[1]), whom(sent.Worker, sent.PID)))
+	})
+}
+
+func (a *app) ackVerb() *cobra.Command {
+	c := &cobra.Command{
+		Use:   "ack ROLE",
+		Short: "Let a role that is held after too many failovers go on",
+		Args:  exactArgs("ROLE"),
+	}
+	f := addForm(c, "text", "json")
+	return a.verb(c, func(ctx context.Context, args []string) error {
+		client, err := a.client()
+		if err != nil {
+			return err
+		}
+		if err := client.Ack(ctx, args[0]); err != nil {
+			return err
+		}
+		if f.json() {
+			return printJSON(a.stdout, map[string]string{"role": args[0], "done": "ack"})
+		}
+		return writeErr(fmt.Fprintf(a.stdout, "%s is not held any more\n", args[0]))
+	})
+}
+
+func (a *app) drillVerb() *cobra.Command {
+	c := &cobra.Command{
+		Use:   "drill ROLE",
+		Short: "Cause a failover on purpose, and measure it",
+		Long: `Hit the leader of a role and measure how fast the next one leads. Time is
+counted from just before the signal. A drill is refused while no standby is
+ready, unless --force.`,
+		Args: exactArgs("ROLE"),
+	}
+	r := api.DrillRequest{}
+	c.Flags().StringVar(&r.Fault, "fault", "kill", "what happens to the leader: kill (SIGKILL) or stop (SIGSTOP, found as a hang)")
+	c.Flags().IntVar(&r.Count, "count", 1, "how many times, each against the leader of that moment")
+	interval := c.Flags().Duration("interval", time.Second, "wait between two of them")
+	c.Flags().BoolVar(&r.Force, "force", false, "also while no standby is ready")
+	f := addForm(c, "text", "json")
+	c.RegisterFlagCompletionFunc("fault", cobra.FixedCompletions([]string{"kill", "stop"}, cobra.ShellCompDirectiveNoFileComp))
+	return a.verb(c, func(ctx context.Context, args []string) error {
+		switch {
+		case r.Fault != "kill" && r.Fault != "stop":
+			return usagef("--fault %s: there are kill and stop", r.Fault)
+		case r.Count < 1:
+			return usagef("--count %d: at least 1", r.Count)
+		case *interval < 0:
+			return usagef("--interval %v: not below 0", *interval)
+		}
+		r.Role, r.IntervalMS = args[0], max(interval.Milliseconds(), 1)
+		client, err := a.client()
+		if err != nil {
+			return err
+		}
+		var active []float64
+		var failed error
+		err = client.Drill(ctx, r, func(record supervisor.Record) {
+			if record.ActiveUS != nil {
+				active = append(active, *record.ActiveUS)
+			}
+			failed = errors.Join(failed, a.printRecord(a.stdout, f, record))
+		})
+		if err == nil && r.Count > 1 && len(active) > 0 && !f.json() {
+			slices.Sort(active)
+			middle, worst := active[len(active)/2], active[len(active)-1]
+			_, failed = fmt.Fprintf(a.stdout, "%d drills: the next leader was active after %s (median), %s (worst)\n", len(active), phase(&middle), phase(&worst))
+		}
+		return errors.Join(err, failed)
+	})
+}
+
+const (
+	waitAgain   = 50 * time.Millisecond // until a daemon that is not there yet is looked for again
+	waitAnyhow  = time.Second           // a look without an event
+	goneWithin  = 10 * time.Second      // for the process to end after it said that all is stopped
+	goneLookGap = 5 * time.Millisecond
+)
+
+func (a *app) waitVerb() *cobra.Command {
+	c := &cobra.Command{
+		Use:   "wait ROLE",
+		Short: "Wait until a role has a leader; also for the daemon itself",
+		Args:  exactArgs("ROLE"),
+	}
+	what := c.Flags().String("for", "leader", "leader: somebody leads; ready: and every other worker is a ready standby")
+	limit := c.Flags().DurationP("timeout", "T", 0, "give up after this time with exit code 99 (default: never)")
+	f := addForm(c, "text", "json")
+	c.RegisterFlagCompletionFunc("for", cobra.FixedCompletions([]string{"leader", "ready"}, cobra.ShellCompDirectiveNoFileComp))
+	return a.verb(c, func(ctx context.Context, args []string) error {
+		if *what != "leader" && *what != "ready" {
+			return usagef("--for %s: there are leader and ready", *what)
+		}
+		client, err := a.client()
+		if err != nil {
+			return err
+		}
+		if *limit > 0 {
+			var cancel context.CancelFunc
+			ctx, cancel = context.WithTimeout(ctx, *limit)
+			defer cancel()
+		}
+		found, last := a.await(ctx, client, args[0], *what)
+		switch {
+		case found != nil && f.json():
+			return printJSON(a.stdout, found)
+		case found != nil:
+			return writeErr(fmt.Fprintf(a.stdout, "%s leads %s, token %s\n", whom(found.Leader, found.LeaderPID), found.Name, found.Token))
+		case interrupted(ctx):
+			return errInterrupted
+		case ctx.Err() != nil:
+			return fmt.Errorf("%w after %v waiting for %s of %s: %w", errTimedOut, *limit, *what, args[0], last)
+		}
+		return last
+	})
+}
+
+// await returns the role once it is as wanted. Otherwise the error is why it
+// was not when last seen; it is final if ctx has not ended.
+func (a *app) await(ctx context.Context, client *api.Client, name, what string) (*supervisor.RoleStatus, error) {
+	for {
+		changes, cancel := context.WithCancel(ctx)
+		changed := make(chan struct{}, 1)
+		go func() {
+			defer cancel()
+			client.Events(changes, api.EventsOptions{Follow: true}, func(supervisor.Event) error {
+				select {
+				case changed <- struct{}{}:
+				default:
+				}
+				return nil
+			})
+		}()
+		last := error(nil)
+		for last == nil || changes.Err() == nil {
+			s, err := client.Status(ctx)
+			if err != nil {
+				last = err
+				if !errors.Is(err, api.ErrNoDaemon) && ctx.Err() == nil && !errors.Is(err, api.ErrNoAnswer) {
+					cancel()
+					return nil, err
+				}
+				break
+			}
+			one, err := only(s, name)
+			if err != nil {
+				cancel()
+				return nil, err
+			}
+			r := one.Roles[0]
+			if last = lacks(r, what); last == nil {
+				cancel()
+				return &r, nil
+			}
+			select {
+			case <-changed:
+			case <-time.After(waitAnyhow):
+			case <-changes.Done():
+			}
+		}
+		cancel()
+		select {
+		case <-ctx.Done():
+			return nil, last
+		case <-time.After(waitAgain):
+		}
+	}
+}
+
+// lacks says what a role still lacks, nil if nothing.
+func lacks(r supervisor.RoleStatus, what string) error {
+	if r.Leader == "" {
+		return errors.New(join(fmt.Sprintf("it is %s", r.State), r.Why))
+	}
+	if what == "ready" {
+		for _, w := range r.Workers {
+			if w.Name != r.Leader && (!w.Ready || w.State != supervisor.WorkerStandby) {
+				return errors.New(join(fmt.Sprintf("%s is %s", w.Name, w.State), w.Why))
+			}
+		}
+	}
+	return nil
+}
+
+func (a *app) shutdownVerb() *cobra.Command {
+	c := &cobra.Command{
+		Use:   "shutdown",
+		Short: "Stop the daemon, its workers and plugins, in order",
+		Args:  atMost(0),
+	}
+	f := addForm(c, "text", "json")
+	return a.verb(c, func(ctx context.Context, _ []string) error {
+		client, err := a.client()
+		if err != nil {
+			return err
+		}
+		var pid int
+		var self proc.Identity
+		known := false
+		err = client.Shutdown(ctx, func(p int) {
+			pid = p
+			id, err := proc.Of(p)
+			self, known = id, err == nil
+		})
+		if err != nil {
+			return err
+		}
+		if known && !a.gone(ctx, self) {
+			return fmt.Errorf("%w: pid %d has stopped everything and is still there after %v", errTimedOut, pid, goneWithin)
+		}
+		if f.json() {
+			return printJSON(a.stdout, api.Stopping{PID: pid, Stopped: true})
+		}
+		return writeErr(fmt.Fprintf(a.stdout, "standbyd (pid %d) and all that it ran have stopped\n", pid))
+	})
+}
+
+// gone waits for the end of a process.
+func (a *app) gone(ctx context.Context, id proc.Identity) bool {
+	limit := time.After(goneWithin)
+	for proc.Judge(id) != proc.Gone {
+		select {
+		case <-ctx.Done():
+			return false
+		case <-limit:
+			return false
+		case <-time.After(goneLookGap):
+		}
+	}
+	return true
+}
+
+func (a *app) versionVerb() *cobra.Command {
+	c := &cobra.Command{Use: "version", Short: "Print the version", Args: atMost(0)}
+	f := addForm(c, "text", "json")
+	return a.verb(c, func(context.Context, []string) error {
+		if f.json() {
+			return printJSON(a.stdout, map[string]string{"version": version, "go": runtime.Version(), "os": runtime.GOOS, "arch": runtime.GOARCH})
+		}
+		return writeErr(fmt.Fprintf(a.stdout, "standbyd %s (%s, %s/%s)\n", version, runtime.Version(), runtime.GOOS, runtime.GOARCH))
+	})
+}

@@ -1,0 +1,275 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/signal"
+	"path/filepath"
+	"runtime/pprof"
+	"syscall"
+	"time"
+
+	"github.com/hashicorp/go-hclog"
+	runpkg "github.com/oklog/run"
+	"github.com/spf13/cobra"
+
+	"github.com/standbyd/standbyd/internal/api"
+	"github.com/standbyd/standbyd/internal/config"
+	"github.com/standbyd/standbyd/plugins/host"
+	"github.com/standbyd/standbyd/supervisor"
+)
+
+func (a *app) runVerb() *cobra.Command {
+	c := &cobra.Command{
+		Use:   "run",
+		Short: "Run the roles of the config file, in the foreground",
+		Long: `Run the roles of the config file until SIGTERM, SIGINT or 'standbyd shutdown':
+then leaders drain, plugins are demoted, and everything stops in order. A second
+signal kills at once. Workers that an earlier standbyd left running are adopted.`,
+		Args: atMost(0),
+	}
+	return a.verb(c, func(ctx context.Context, _ []string) error {
+		c, file, err := a.load()
+		if err != nil {
+			return err
+		}
+		return a.serve(ctx, c, file)
+	})
+}
+
+const (
+	// watchdogSlack is what an orderly stop may take beyond its own limits.
+	watchdogSlack = 10 * time.Second
+	// killPatience is how long a stop at once may take.
+	killPatience = 5 * time.Second
+)
+
+// serve is the daemon: actors around one supervisor. The first one that ends
+// ends the others; the supervisor is always asked to stop in order.
+func (a *app) serve(ctx context.Context, c *config.Config, file string) error {
+	log := newLogger(c.Daemon, a.stderr)
+	for _, w := range c.Warnings {
+		log.Warn(w.String())
+	}
+	settings, err := a.supervisorConfig(c, log)
+	if err != nil {
+		return err
+	}
+	sup, err := supervisor.New(settings)
+	if err != nil {
+		return errConfigOf(blamed(c, err))
+	}
+	// Only now, and not ignored: workers would inherit that. A reader of our
+	// output that goes away must not end the daemon.
+	broken := make(chan os.Signal, 1)
+	signal.Notify(broken, syscall.SIGPIPE)
+	defer signal.Stop(broken)
+
+	var (
+		group         runpkg.Group
+		stopping      = make(chan struct{})
+		stopped       = make(chan struct{}) // the supervisor has stopped
+		runCtx, abort = context.WithCancelCause(context.Background())
+		begin         = newLatch(func() { close(stopping); abort(nil) })
+	)
+	defer abort(nil)
+	stop := begin.once
+
+	{ // Signals: the first stops in order, the second at once.
+		over := make(chan struct{})
+		group.Add(func() error {
+			a.obey(ctx, log, stop, sup.Kill, over)
+			return nil
+		}, func(error) { close(over) })
+	}
+	{ // Log: events become lines. Ends after the supervisor's last event.
+		events := sup.Subscribe(context.Background())
+		group.Add(func() error {
+			a.tell(events, sup, log, stopping, stopped)
+			return nil
+		}, func(error) { stop() })
+	}
+	{ // Supervisor: the roles themselves.
+		group.Add(func() error {
+			defer close(stopped)
+			return blamed(c, sup.Run(runCtx))
+		}, func(error) { stop() })
+	}
+	{ // Control socket: opened once the supervisor holds its folders.
+		events := sup.Subscribe(runCtx)
+		group.Add(func() error {
+			err := a.control(events, sup, c, file, stop, stopped)
+			if err != nil {
+				log.Error(err.Error())
+			}
+			return err
+		}, func(error) { stop() })
+	}
+	{ // Watchdog: a stop that exceeds every limit is ended.
+		go watchdog(stopping, stopped, stopLimit(c), sup, a)
+	}
+	return group.Run()
+}
+
+// latch runs something once, whoever comes first.
+type latch struct{ fire chan func() }
+
+func newLatch(do func()) *latch {
+	l := &latch{make(chan func(), 1)}
+	l.fire <- do
+	return l
+}
+
+func (l *latch) once() {
+	select {
+	case do := <-l.fire:
+		do()
+	default:
+	}
+}
+
+// obey reads signals until over is closed.
+func (a *app) obey(ctx context.Context, log hclog.Logger, stop, kill func(), over <-chan struct{}) {
+	signals := signalsOf(ctx)
+	asked := 0
+	done := ctx.Done()
+	for {
+		var name string
+		select {
+		case <-over:
+			return
+		case <-done:
+			name, done = "the caller", nil
+		case s := <-signals:
+			if s == syscall.SIGHUP && !isTerminal(a.stdin) {
+				log.Warn("SIGHUP is ignored: this version does not reload its config; restart standbyd, its workers go on")
+				continue
+			}
+			name = signalName(s)
+		}
+		asked++
+		switch asked {
+		case 1:
+			log.Info("stopping in order (again to kill everything at once)", "by", name)
+			stop()
+		default:
+			log.Warn("stopping at once", "by", name)
+			stop()
+			kill()
+		}
+	}
+}
+
+func signalName(s os.Signal) string {
+	switch s {
+	case os.Interrupt:
+		return "SIGINT"
+	case syscall.SIGTERM:
+		return "SIGTERM"
+	case syscall.SIGHUP:
+		return "SIGHUP"
+	}
+	return s.String()
+}
+
+// control opens the control socket when the supervisor has begun, and serves
+// it until the supervisor has stopped.
+func (a *app) control(events <-chan supervisor.Event, sup *supervisor.Supervisor, c *config.Config, file string, stop func(), stopped <-chan struct{}) error {
+	if !begun(events, stopped) {
+		<-stopped
+		return nil
+	}
+	path := a.socket
+	if path == "" {
+		path = filepath.Join(c.Daemon.RuntimeDir, api.SocketName)
+	}
+	l, err := api.Listen(path)
+	if err != nil {
+		return err
+	}
+	a.greet(sup.Snapshot(), c, file)
+	ctx, cancel := context.WithCancel(context.Background())
+	defer cancel()
+	go func() {
+		<-stopped
+		cancel()
+	}()
+	return api.NewServer(sup, stop, stopped).Serve(ctx, l)
+}
+
+// begun waits for the supervisor's first event; false if it could not begin.
+func begun(events <-chan supervisor.Event, stopped <-chan struct{}) bool {
+	for {
+		select {
+		case e, ok := <-events:
+			if ok && e.Type == supervisor.EventSupervisorStarted {
+				return true
+			}
+			if !ok {
+				return false
+			}
+		case <-stopped:
+			return false
+		}
+	}
+}
+
+// supervisorConfig adds what only the daemon knows: version and plugins.
+func (a *app) supervisorConfig(c *config.Config, log hclog.Logger) (supervisor.Config, error) {
+	settings := c.Supervisor()
+	settings.Version = version
+	for i, r := range c.Roles {
+		for j, p := range r.Plugins {
+			hooks, err := host.New(hostConfig(c, r, p, log.Named(r.Name)))
+			if err != nil {
+				return settings, errConfigOf(blamed(c, &supervisor.ConfigError{Role: r.Name, Field: fmt.Sprintf("plugin[%d]", j), Msg: err.Error()}))
+			}
+			settings.Roles[i].Hooks = append(settings.Roles[i].Hooks, hooks)
+		}
+	}
+	return settings, nil
+}
+
+// blamed names file, line and key of a setting that the supervisor refused.
+func blamed(c *config.Config, err error) error {
+	if err == nil {
+		return nil
+	}
+	if p, ok := c.Blame(err); ok {
+		return errors.New(p.String())
+	}
+	var running *supervisor.AlreadyRunningError
+	if errors.As(err, &running) {
+		return fmt.Errorf("%w; stop it first, or give this one folders of its own (supervisor.runtime_dir, supervisor.state_dir)", err)
+	}
+	return err
+}
+
+// stopLimit is how long an orderly stop may take by the config.
+func stopLimit(c *config.Config) time.Duration {
+	var longest time.Duration
+	for _, r := range c.Roles {
+		longest = max(longest, r.DrainTimeout+2*r.StopTimeout+time.Duration(len(r.Plugins)+1)*2*r.HookTimeout)
+	}
+	return longest + watchdogSlack
+}
+
+// watchdog ends a stop that hangs, and leaves the reason in the log.
+func watchdog(stopping, stopped <-chan struct{}, limit time.Duration, sup *supervisor.Supervisor, a *app) {
+	<-stopping
+	select {
+	case <-stopped:
+		return
+	case <-time.After(limit):
+	}
+	fmt.Fprintf(a.stderr, "standbyd: the stop is not over after %v; everything is killed. What runs:\n", limit)
+	pprof.Lookup("goroutine").WriteTo(a.stderr, 2)
+	sup.Kill()
+	select {
+	case <-stopped:
+	case <-time.After(killPatience):
+		os.Exit(exitFailed)
+	}
+}

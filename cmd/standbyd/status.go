@@ -1,0 +1,215 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/standbyd/standbyd/internal/api"
+	"github.com/standbyd/standbyd/supervisor"
+)
+
+// watchEvery is how often `status --watch` looks without being told to.
+const watchEvery = time.Second
+
+func (a *app) statusVerb() *cobra.Command {
+	c := &cobra.Command{
+		Use:   "status [ROLE]",
+		Short: "Show roles, workers and plugins",
+		Args:  atMost(1),
+	}
+	watch := c.Flags().BoolP("watch", "w", false, "show it again after every change, until Ctrl-C")
+	f := addForm(c, "table", "json")
+	return a.verb(c, func(ctx context.Context, args []string) error {
+		client, err := a.client()
+		if err != nil {
+			return err
+		}
+		show := func() error {
+			snapshot, err := client.Status(ctx)
+			if err != nil {
+				return err
+			}
+			if len(args) == 1 {
+				if snapshot, err = only(snapshot, args[0]); err != nil {
+					return err
+				}
+			}
+			if f.json() {
+				return printJSON(a.stdout, snapshot)
+			}
+			if *watch && isTerminal(a.stdout) {
+				fmt.Fprint(a.stdout, "\x1b[H\x1b[2J")
+			} else if *watch {
+				fmt.Fprintf(a.stdout, "--- %s\n", time.Now().Format(timeLayout))
+			}
+			return statusTable(a.stdout, snapshot, time.Now(), painter(a.stdout))
+		}
+		if !*watch {
+			return show()
+		}
+		return watchChanges(ctx, client, show)
+	})
+}
+
+// watchChanges calls show at first, after every event and now and then.
+func watchChanges(ctx context.Context, client *api.Client, show func() error) error {
+	if err := show(); err != nil {
+		return err
+	}
+	changed := make(chan struct{}, 1)
+	ended := make(chan error, 1)
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	go func() {
+		ended <- client.Events(ctx, api.EventsOptions{Follow: true}, func(supervisor.Event) error {
+			select {
+			case changed <- struct{}{}:
+			default:
+			}
+			return nil
+		})
+	}()
+	tick := time.NewTicker(watchEvery)
+	defer tick.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return nil
+		case err := <-ended:
+			return err
+		case <-changed:
+		case <-tick.C:
+		}
+		if err := show(); err != nil {
+			if ctx.Err() != nil {
+				return nil
+			}
+			return err
+		}
+	}
+}
+
+// only keeps one role of a snapshot.
+func only(s supervisor.Snapshot, name string) (supervisor.Snapshot, error) {
+	for _, r := range s.Roles {
+		if r.Name == name {
+			s.Roles = []supervisor.RoleStatus{r}
+			return s, nil
+		}
+	}
+	return s, fmt.Errorf("%w: %q (there are: %s)", supervisor.ErrNoRole, name, roleNames(s))
+}
+
+func roleNames(s supervisor.Snapshot) string {
+	names := ""
+	for i, r := range s.Roles {
+		if i > 0 {
+			names += ", "
+		}
+		names += r.Name
+	}
+	return names
+}
+
+// writeErr is an output that cannot be written to any more.
+func writeErr(_ int, err error) error {
+	if err != nil {
+		return fmt.Errorf("write: %w", err)
+	}
+	return nil
+}
+
+func (a *app) historyVerb() *cobra.Command {
+	c := &cobra.Command{
+		Use:   "history [ROLE]",
+		Short: "List changes of leader with their measured times, oldest first",
+		Args:  atMost(1),
+	}
+	last := c.Flags().IntP("lines", "n", 0, "only the last `N` (0: all)")
+	f := addForm(c, "text", "json")
+	return a.verb(c, func(ctx context.Context, args []string) error {
+		client, err := a.client()
+		if err != nil {
+			return err
+		}
+		name := ""
+		if len(args) == 1 {
+			name = args[0]
+		}
+		records, err := client.History(ctx, name)
+		if err != nil {
+			return err
+		}
+		if *last > 0 && *last < len(records) {
+			records = records[len(records)-*last:]
+		}
+		for _, r := range records {
+			if err := a.printRecord(a.stdout, f, r); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+}
+
+func (a *app) printRecord(w io.Writer, f *form, r supervisor.Record) error {
+	if f.json() {
+		return printJSON(w, r)
+	}
+	return writeErr(fmt.Fprintln(w, story(r)))
+}
+
+func (a *app) eventsVerb() *cobra.Command {
+	c := &cobra.Command{
+		Use:   "events",
+		Short: "List what happened, oldest first; with -f also what happens",
+		Args:  atMost(0),
+	}
+	follow := c.Flags().BoolP("follow", "f", false, "go on with new ones until Ctrl-C")
+	last := c.Flags().IntP("lines", "n", -1, "only the last `N` past ones (default: all that are remembered; 10 with -f)")
+	f := addForm(c, "text", "json")
+	return a.verb(c, func(ctx context.Context, _ []string) error {
+		client, err := a.client()
+		if err != nil {
+			return err
+		}
+		o := api.EventsOptions{Last: *last, Follow: *follow}
+		if *follow && !c.Flags().Changed("lines") {
+			o.Last = 10
+		}
+		p := painter(a.stdout)
+		return client.Events(ctx, o, func(e supervisor.Event) error {
+			if f.json() {
+				return printJSON(a.stdout, e)
+			}
+			if e.Dropped > 0 {
+				fmt.Fprintf(a.stdout, "... %d events were lost here: this reader was too slow\n", e.Dropped)
+			}
+			return writeErr(fmt.Fprintln(a.stdout, eventLine(e, p)))
+		})
+	})
+}
+
+// eventLine is "2026-11-30 12:00:01.123  kv  worker-ready  kv-0 (pid 41) is ready".
+func eventLine(e supervisor.Event, p paint) string {
+	colour := ""
+	switch {
+	case e.Error != "", e.Type == supervisor.EventWorkerFailed, e.Type == supervisor.EventLeaderLost:
+		colour = red
+	case e.Type == supervisor.EventWarning, e.Type == supervisor.EventWorkerBackoff:
+		colour = yellow
+	case e.Type == supervisor.EventLeaderActive, e.Type == supervisor.EventFailover:
+		colour = green
+	}
+	return fmt.Sprintf("%s  %-8s  %-18s  %s", p.as(faint, e.At.Local().Format(timeLayout+".000")), orElse(e.Role, "-"), e.Type, p.as(colour, sentence(e)))
+}
+
+// interrupted tells whether the user ended a verb that has no other end.
+func interrupted(ctx context.Context) bool {
+	return errors.Is(context.Cause(ctx), errInterrupted)
+}

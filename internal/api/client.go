@@ -1,0 +1,239 @@
+package api
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/url"
+	"os"
+	"strconv"
+	"time"
+
+	"github.com/standbyd/standbyd/supervisor"
+)
+
+// AnswerTimeout is how long a daemon may take to answer what needs no waiting.
+const AnswerTimeout = 10 * time.Second
+
+// ErrNoAnswer: the daemon is there and does not answer.
+var ErrNoAnswer = errors.New("standbyd does not answer")
+
+// Client talks to the daemon of one socket. It is safe for concurrent use.
+type Client struct {
+	socket string
+	http   *http.Client
+}
+
+// NewClient makes a client; nothing is connected yet.
+func NewClient(socket string) *Client {
+	dial := func(ctx context.Context, _, _ string) (net.Conn, error) {
+		conn, err := new(net.Dialer).DialContext(ctx, "unix", socket)
+		if err != nil {
+			return nil, &dialError{explainDial(socket, err)}
+		}
+		return conn, nil
+	}
+	// one connection per request: they are few, and the daemon may be replaced between two
+	return &Client{socket, &http.Client{Transport: &http.Transport{DialContext: dial, DisableKeepAlives: true}}}
+}
+
+// Socket returns the path that the client connects to.
+func (c *Client) Socket() string { return c.socket }
+
+// dialError passes through net/http, which wraps what a dial returns.
+type dialError struct{ err error }
+
+func (e *dialError) Error() string { return e.err.Error() }
+func (e *dialError) Unwrap() error { return e.err }
+
+// Status returns the daemon's snapshot.
+func (c *Client) Status(ctx context.Context) (s supervisor.Snapshot, err error) {
+	err = c.get(ctx, "status", nil, &s)
+	return s, err
+}
+
+// History returns the records of a role, or of all if it is "", oldest first.
+func (c *Client) History(ctx context.Context, role string) (r []supervisor.Record, err error) {
+	err = c.get(ctx, "history", url.Values{"role": {role}}, &r)
+	return r, err
+}
+
+// PID says which process a target such as kv/leader is.
+func (c *Client) PID(ctx context.Context, target string) (p Process, err error) {
+	err = c.get(ctx, "pid", url.Values{"target": {target}}, &p)
+	return p, err
+}
+
+// Logs returns the log files of a target.
+func (c *Client) Logs(ctx context.Context, target string) (f []LogFile, err error) {
+	err = c.get(ctx, "logs", url.Values{"target": {target}}, &f)
+	return f, err
+}
+
+// Signal sends a signal to a target and says which process got it.
+func (c *Client) Signal(ctx context.Context, target, signal string) (s SignalSent, err error) {
+	err = c.post(ctx, "signal", SignalRequest{target, signal}, &s)
+	return s, err
+}
+
+// Ack ends the hold of a role.
+func (c *Client) Ack(ctx context.Context, role string) error {
+	return c.post(ctx, "ack", AckRequest{role}, &struct{}{})
+}
+
+// Drill causes failovers and calls each for every record as it is measured.
+func (c *Client) Drill(ctx context.Context, r DrillRequest, each func(supervisor.Record)) error {
+	body, err := c.stream(ctx, "POST", "drill", nil, r)
+	if err != nil {
+		return err
+	}
+	defer body.Close()
+	lines := json.NewDecoder(body)
+	for {
+		var line drillLine
+		if err := lines.Decode(&line); err != nil {
+			return c.cut(ctx, "drill "+r.Role, err)
+		}
+		switch {
+		case line.Error != nil:
+			return line.Error.err()
+		case line.Record != nil:
+			each(*line.Record)
+		case line.Done:
+			return nil
+		}
+	}
+}
+
+// Shutdown asks the daemon to stop in order, calls begun with its pid, and
+// returns when everything that it supervised has stopped.
+func (c *Client) Shutdown(ctx context.Context, begun func(pid int)) error {
+	body, err := c.stream(ctx, "POST", "shutdown", nil, struct{}{})
+	if err != nil {
+		return err
+	}
+	defer body.Close()
+	lines := json.NewDecoder(body)
+	for {
+		var line Stopping
+		if err := lines.Decode(&line); err != nil {
+			return c.cut(ctx, "shutdown", err)
+		}
+		if line.Stopped {
+			return nil
+		}
+		begun(line.PID)
+	}
+}
+
+// cut explains a stream that ended too early.
+func (c *Client) cut(ctx context.Context, what string, err error) error {
+	if ctx.Err() != nil {
+		return context.Cause(ctx)
+	}
+	if errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) {
+		return fmt.Errorf("%s: standbyd ended before it was done", what)
+	}
+	return fmt.Errorf("%s: %w", what, err)
+}
+
+func (c *Client) get(ctx context.Context, path string, query url.Values, into any) error {
+	return c.call(ctx, "GET", path, query, nil, into)
+}
+
+func (c *Client) post(ctx context.Context, path string, request, into any) error {
+	return c.call(ctx, "POST", path, nil, request, into)
+}
+
+// call is one request with one answer, within AnswerTimeout.
+func (c *Client) call(ctx context.Context, method, path string, query url.Values, request, into any) error {
+	ctx, cancel := context.WithTimeoutCause(ctx, AnswerTimeout, fmt.Errorf("%w within %v on %s", ErrNoAnswer, AnswerTimeout, c.socket))
+	defer cancel()
+	body, err := c.stream(ctx, method, path, query, request)
+	if err != nil {
+		return err
+	}
+	defer body.Close()
+	if err := json.NewDecoder(body).Decode(into); err != nil {
+		return c.cut(ctx, path, err)
+	}
+	return nil
+}
+
+// stream sends a request and returns the body of a good answer.
+func (c *Client) stream(ctx context.Context, method, path string, query url.Values, request any) (io.ReadCloser, error) {
+	if err := checkPath(c.socket); err != nil {
+		return nil, err
+	}
+	var content io.Reader
+	if request != nil {
+		raw, err := json.Marshal(request)
+		if err != nil {
+			return nil, fmt.Errorf("%s: %w", path, err)
+		}
+		content = bytes.NewReader(raw)
+	}
+	r, err := http.NewRequestWithContext(ctx, method, "http://standbyd/v1/"+path+"?"+query.Encode(), content)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", path, err)
+	}
+	response, err := c.http.Do(r)
+	if err != nil {
+		var dial *dialError
+		switch {
+		case errors.As(err, &dial):
+			return nil, dial.err
+		case ctx.Err() != nil:
+			return nil, context.Cause(ctx)
+		}
+		return nil, fmt.Errorf("%s: %w", path, errors.Unwrap(err))
+	}
+	if response.StatusCode < 300 {
+		return response.Body, nil
+	}
+	defer response.Body.Close()
+	var failed struct{ Error failure }
+	raw, _ := io.ReadAll(io.LimitReader(response.Body, maxRequest))
+	if json.Unmarshal(raw, &failed) != nil || failed.Error.Code == "" {
+		return nil, fmt.Errorf("%s: standbyd answered %s; is it another version?", path, response.Status)
+	}
+	return nil, failed.Error.err()
+}
+
+// EventsOptions say which events are wanted.
+type EventsOptions struct {
+	Last   int    // how many past ones; negative: all that are remembered
+	After  uint64 // only those with a higher id
+	Follow bool   // and those to come, until ctx ends
+}
+
+// Events calls each for every event. With Follow it returns nil when ctx ends
+// and an error when the daemon goes away.
+func (c *Client) Events(ctx context.Context, o EventsOptions, each func(supervisor.Event) error) error {
+	query := url.Values{"follow": {strconv.FormatBool(o.Follow)}, "after": {strconv.FormatUint(o.After, 10)}}
+	if o.Last >= 0 {
+		query.Set("n", strconv.Itoa(o.Last))
+	}
+	body, err := c.stream(ctx, "GET", "events", query, nil)
+	if err != nil {
+		return err
+	}
+	defer body.Close()
+	err = readEvents(body, each)
+	switch {
+	case err != nil && o.Follow && ctx.Err() != nil:
+		return nil
+	case errors.Is(err, io.EOF) && !o.Follow:
+		return nil
+	case errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF):
+		return fmt.Errorf("events: %w: it has ended", ErrNoDaemon)
+	case errors.Is(err, os.ErrDeadlineExceeded):
+		return fmt.Errorf("events: %w", ErrNoAnswer)
+	}
+	return err
+}

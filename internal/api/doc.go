@@ -1,0 +1,18 @@
+// Package api is the control interface of a running standbyd: HTTP with JSON
+// over a unix socket of mode 0600 in the runtime folder. Server is the daemon's
+// side and Client the command line's.
+//
+//	GET  /v1/status                     the snapshot, as `status -o json` prints it
+//	GET  /v1/history?role=kv            records, oldest first
+//	GET  /v1/events?n=10&follow=true    server-sent events, oldest first
+//	GET  /v1/pid?target=kv/leader       who that is
+//	GET  /v1/logs?target=kv             where the log files are
+//	POST /v1/signal                     {"target","signal"}
+//	POST /v1/drill                      {"role","fault","count","interval_ms","force"}; a JSON line per round
+//	POST /v1/ack                        {"role"}
+//	POST /v1/shutdown                   a JSON line when it begins and one when all is stopped
+//
+// A failure is a status of 400 or more with {"error":{"code","message"}}, or
+// such a line at the end of a stream. Whoever may open the socket may do
+// everything: there is no further authorisation, and no TCP.
+package api

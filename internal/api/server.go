@@ -1,0 +1,234 @@
+package api
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"os"
+	"strconv"
+	"strings"
+	"syscall"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/standbyd/standbyd/supervisor"
+)
+
+const (
+	maxRequest   = 64 << 10
+	headerLimit  = 5 * time.Second
+	keepAlive    = 15 * time.Second // how soon a follower that is gone is noticed
+	farewellTime = 2 * time.Second  // for open answers when the server ends
+)
+
+// Server answers requests for one supervisor.
+type Server struct {
+	backend Backend
+	stop    func()
+	stopped <-chan struct{}
+	closing chan struct{}
+}
+
+// NewServer makes a server. Stop is called by a shutdown request and must
+// return at once; stopped is closed when the supervisor has stopped.
+func NewServer(b Backend, stop func(), stopped <-chan struct{}) *Server {
+	return &Server{backend: b, stop: stop, stopped: stopped, closing: make(chan struct{})}
+}
+
+// Serve answers on the listener until ctx ends, then lets open answers finish
+// for a moment and closes the listener. Call it once.
+func (s *Server) Serve(ctx context.Context, l net.Listener) error {
+	h := &http.Server{Handler: s.handler(), ReadHeaderTimeout: headerLimit}
+	ended := make(chan error, 1)
+	go func() { ended <- h.Serve(l) }()
+	select {
+	case err := <-ended:
+		return fmt.Errorf("serve the control socket: %w", err)
+	case <-ctx.Done():
+	}
+	close(s.closing)
+	farewell, cancel := context.WithTimeout(context.Background(), farewellTime)
+	defer cancel()
+	if err := h.Shutdown(farewell); err != nil {
+		h.Close()
+	}
+	<-ended
+	return nil
+}
+
+func (s *Server) handler() http.Handler {
+	mux := http.NewServeMux()
+	mux.HandleFunc("GET /v1/status", func(w http.ResponseWriter, _ *http.Request) { answer(w, s.backend.Snapshot()) })
+	mux.HandleFunc("GET /v1/history", s.history)
+	mux.HandleFunc("GET /v1/events", s.events)
+	mux.HandleFunc("GET /v1/pid", s.pid)
+	mux.HandleFunc("GET /v1/logs", s.logs)
+	mux.HandleFunc("POST /v1/signal", s.signal)
+	mux.HandleFunc("POST /v1/drill", s.drill)
+	mux.HandleFunc("POST /v1/ack", s.ack)
+	mux.HandleFunc("POST /v1/shutdown", s.shutdown)
+	return mux
+}
+
+func (s *Server) history(w http.ResponseWriter, r *http.Request) {
+	records, err := s.backend.History(r.URL.Query().Get("role"))
+	if records == nil {
+		records = []supervisor.Record{}
+	}
+	answerOr(w, records, err)
+}
+
+func (s *Server) pid(w http.ResponseWriter, r *http.Request) {
+	role, worker, pid, err := s.backend.Resolve(r.URL.Query().Get("target"))
+	answerOr(w, Process{role, worker, pid}, err)
+}
+
+func (s *Server) logs(w http.ResponseWriter, r *http.Request) {
+	sources, err := s.backend.LogSources(r.URL.Query().Get("target"))
+	files := make([]LogFile, len(sources))
+	for i, f := range sources {
+		files[i] = LogFile{f.Name, f.File}
+	}
+	answerOr(w, files, err)
+}
+
+func (s *Server) signal(w http.ResponseWriter, r *http.Request) {
+	request, ok := decode[SignalRequest](w, r)
+	if !ok {
+		return
+	}
+	sig, err := ParseSignal(request.Signal)
+	if err != nil {
+		fail(w, err)
+		return
+	}
+	worker, pid, err := s.backend.Signal(r.Context(), request.Target, sig)
+	answerOr(w, SignalSent{worker, pid, strings.TrimPrefix(unix.SignalName(sig), "SIG")}, err)
+}
+
+func (s *Server) ack(w http.ResponseWriter, r *http.Request) {
+	if request, ok := decode[AckRequest](w, r); ok {
+		answerOr(w, struct{}{}, s.backend.Ack(r.Context(), request.Role))
+	}
+}
+
+type drillLine struct {
+	Record *supervisor.Record `json:"record,omitempty"`
+	Error  *failure           `json:"error,omitempty"`
+	Done   bool               `json:"done,omitempty"`
+}
+
+func (s *Server) drill(w http.ResponseWriter, r *http.Request) {
+	request, ok := decode[DrillRequest](w, r)
+	if !ok {
+		return
+	}
+	ctx, cancel := s.untilClosing(r.Context())
+	defer cancel()
+	out := newLines(w)
+	_, err := s.backend.Drill(ctx, request.Role, supervisor.DrillOptions{
+		Fault: request.Fault, Count: request.Count, Force: request.Force,
+		Interval: time.Duration(request.IntervalMS) * time.Millisecond,
+	}, func(record supervisor.Record) { out.line(drillLine{Record: &record}) })
+	switch {
+	case err == nil:
+		out.line(drillLine{Done: true})
+	case !out.begun:
+		fail(w, err)
+	default:
+		f, _ := failureOf(err)
+		out.line(drillLine{Error: &f})
+	}
+}
+
+func (s *Server) shutdown(w http.ResponseWriter, r *http.Request) {
+	out := newLines(w)
+	out.line(Stopping{PID: os.Getpid()})
+	s.stop()
+	select {
+	case <-s.stopped:
+		out.line(Stopping{PID: os.Getpid(), Stopped: true})
+	case <-r.Context().Done():
+	}
+}
+
+// untilClosing ends a stream's context also when the server ends.
+func (s *Server) untilClosing(ctx context.Context) (context.Context, context.CancelFunc) {
+	ctx, cancel := context.WithCancelCause(ctx)
+	finished := make(chan struct{})
+	go func() {
+		select {
+		case <-s.closing:
+			cancel(supervisor.ErrNotRunning)
+		case <-finished:
+		}
+	}()
+	return ctx, func() { close(finished); cancel(nil) }
+}
+
+// ParseSignal reads "TERM", "SIGTERM", "term" or "15". The error matches
+// ErrBadRequest.
+func ParseSignal(s string) (syscall.Signal, error) {
+	if n, err := strconv.Atoi(s); err == nil && n > 0 && n < 65 {
+		return syscall.Signal(n), nil
+	}
+	name := strings.ToUpper(s)
+	if sig := unix.SignalNum("SIG" + strings.TrimPrefix(name, "SIG")); sig != 0 {
+		return sig, nil
+	}
+	return 0, fmt.Errorf("%w: there is no signal %q; write a name such as TERM or a number such as 15", ErrBadRequest, s)
+}
+
+func decode[T any](w http.ResponseWriter, r *http.Request) (v T, ok bool) {
+	d := json.NewDecoder(http.MaxBytesReader(w, r.Body, maxRequest))
+	d.DisallowUnknownFields()
+	if err := d.Decode(&v); err != nil {
+		fail(w, fmt.Errorf("%w: %w", ErrBadRequest, err))
+		return v, false
+	}
+	return v, true
+}
+
+func answerOr(w http.ResponseWriter, v any, err error) {
+	if err != nil {
+		fail(w, err)
+		return
+	}
+	answer(w, v)
+}
+
+func answer(w http.ResponseWriter, v any) {
+	w.Header().Set("Content-Type", "application/json")
+	json.NewEncoder(w).Encode(v) // a client that is gone needs no answer
+}
+
+func fail(w http.ResponseWriter, err error) {
+	if errors.Is(err, context.Canceled) {
+		err = fmt.Errorf("the request was given up: %w", err)
+	}
+	f, status := failureOf(err)
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(status)
+	json.NewEncoder(w).Encode(map[string]failure{"error": f})
+}
+
+// lines writes JSON lines, each one sent at once.
+type lines struct {
+	w     http.ResponseWriter
+	begun bool
+}
+
+func newLines(w http.ResponseWriter) *lines { return &lines{w: w} }
+
+func (l *lines) line(v any) {
+	if !l.begun {
+		l.w.Header().Set("Content-Type", "application/x-ndjson")
+		l.begun = true
+	}
+	json.NewEncoder(l.w).Encode(v)
+	http.NewResponseController(l.w).Flush()
+}

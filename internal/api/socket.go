@@ -1,0 +1,156 @@
+package api
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"net"
+	"os"
+	"os/user"
+	"path/filepath"
+	"strconv"
+	"syscall"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// SocketName is the control socket's name in the runtime folder.
+const SocketName = "standbyd.sock"
+
+// MaxSocketPath is how many bytes the path of a unix socket has at most.
+const MaxSocketPath = len(unix.RawSockaddrUnix{}.Path) - 1
+
+// ErrLive: somebody answers on the socket already.
+var ErrLive = errors.New("a live daemon has this control socket")
+
+// ErrNoDaemon: nobody answers on the socket, or there is none.
+var ErrNoDaemon = errors.New("no standbyd is running there")
+
+// Listen binds the control socket with mode 0600. A socket that a crash left
+// behind is replaced, one on which somebody listens never, and a file that is
+// no socket never. Closing the listener removes the path if it is still ours.
+//
+// Two Listens at the same moment may both find a stale socket: whoever calls
+// it holds the supervisor's lock of the runtime folder already.
+func Listen(path string) (net.Listener, error) {
+	if err := checkPath(path); err != nil {
+		return nil, err
+	}
+	if err := clear(path); err != nil {
+		return nil, err
+	}
+	l, err := bindPrivate(path)
+	if err != nil {
+		return nil, fmt.Errorf("bind the control socket %s: %w", path, withoutNet(err))
+	}
+	l.SetUnlinkOnClose(false)
+	if err := os.Chmod(path, 0o600); err != nil {
+		l.Close()
+		return nil, fmt.Errorf("protect the control socket %s: %w", path, err)
+	}
+	ours, err := os.Lstat(path)
+	if err != nil {
+		l.Close()
+		return nil, fmt.Errorf("bind the control socket %s: %w", path, err)
+	}
+	return &ownSocket{l, path, ours}, nil
+}
+
+// ownSocket removes its path when it is closed, unless somebody replaced it.
+type ownSocket struct {
+	*net.UnixListener
+	path string
+	ours fs.FileInfo
+}
+
+func (s *ownSocket) Close() error {
+	if now, err := os.Lstat(s.path); err == nil && os.SameFile(now, s.ours) {
+		os.Remove(s.path)
+	}
+	return s.UnixListener.Close()
+}
+
+func checkPath(path string) error {
+	if len(path) > MaxSocketPath {
+		return fmt.Errorf("the path of the control socket, %s, has %d bytes; a unix socket's has at most %d: choose a shorter runtime_dir or --socket",
+			path, len(path), MaxSocketPath)
+	}
+	return nil
+}
+
+// clear removes a socket that nobody listens on.
+func clear(path string) error {
+	info, err := os.Lstat(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	if err != nil {
+		return fmt.Errorf("look at the control socket: %w", err)
+	}
+	if info.Mode().Type() != fs.ModeSocket {
+		return fmt.Errorf("bind the control socket: %s exists and is no socket; move it away or choose another path", path)
+	}
+	conn, err := net.DialTimeout("unix", path, time.Second)
+	if err == nil {
+		conn.Close()
+		return fmt.Errorf("bind the control socket %s: %w", path, ErrLive)
+	}
+	if !errors.Is(err, syscall.ECONNREFUSED) {
+		return fmt.Errorf("bind the control socket: cannot tell whether somebody listens on %s: %w", path, withoutNet(err))
+	}
+	if err := os.Remove(path); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return fmt.Errorf("remove the stale control socket: %w", err)
+	}
+	return nil
+}
+
+// explainDial says in words why the daemon could not be reached.
+func explainDial(path string, err error) error {
+	switch {
+	case errors.Is(err, syscall.ENOENT), errors.Is(err, syscall.ECONNREFUSED):
+		reason := "there is no socket " + path
+		if errors.Is(err, syscall.ECONNREFUSED) {
+			reason = "nobody listens on " + path
+		}
+		return fmt.Errorf("%w: %s", ErrNoDaemon, reason)
+	case errors.Is(err, syscall.EACCES), errors.Is(err, syscall.EPERM):
+		return fmt.Errorf("not allowed to use the control socket %s: it belongs to %s and you are %s; run this command as %s, or run a standbyd of your own with another runtime_dir",
+			path, ownerOf(path), person(os.Geteuid()), ownerOf(path))
+	}
+	return fmt.Errorf("connect to %s: %w", path, withoutNet(err))
+}
+
+// ownerOf names the owner of a path, or of the nearest folder of it that can
+// be looked at.
+func ownerOf(path string) string {
+	for {
+		if info, err := os.Lstat(path); err == nil {
+			if s, ok := info.Sys().(*syscall.Stat_t); ok {
+				return person(int(s.Uid))
+			}
+			return "another user"
+		}
+		up := filepath.Dir(path)
+		if up == path {
+			return "another user"
+		}
+		path = up
+	}
+}
+
+func person(uid int) string {
+	if u, err := user.LookupId(strconv.Itoa(uid)); err == nil {
+		return fmt.Sprintf("%s (uid %d)", u.Username, uid)
+	}
+	return fmt.Sprintf("uid %d", uid)
+}
+
+// withoutNet takes the wrapping of package net off, which repeats the path.
+func withoutNet(err error) error {
+	var op *net.OpError
+	if errors.As(err, &op) {
+		err = op.Err
+	}
+	return err
+}

@@ -1,0 +1,140 @@
+package api
+
+import (
+	"context"
+	"errors"
+	"syscall"
+
+	"github.com/standbyd/standbyd/internal/capture"
+	"github.com/standbyd/standbyd/supervisor"
+)
+
+// Backend is what the server serves: a *supervisor.Supervisor.
+type Backend interface {
+	Snapshot() supervisor.Snapshot
+	Subscribe(ctx context.Context) <-chan supervisor.Event
+	RecentEvents() []supervisor.Event
+	History(role string) ([]supervisor.Record, error)
+	Resolve(target string) (role, worker string, pid int, err error)
+	Signal(ctx context.Context, target string, sig syscall.Signal) (worker string, pid int, err error)
+	Drill(ctx context.Context, role string, o supervisor.DrillOptions, each func(supervisor.Record)) ([]supervisor.Record, error)
+	Ack(ctx context.Context, role string) error
+	LogSources(target string) ([]capture.Source, error)
+}
+
+var _ Backend = (*supervisor.Supervisor)(nil)
+
+// Process names the process behind a target.
+type Process struct {
+	Role   string `json:"role"`
+	Worker string `json:"worker"`
+	PID    int    `json:"pid"`
+}
+
+// SignalRequest asks for a signal: a name with or without SIG, or a number.
+type SignalRequest struct {
+	Target string `json:"target"`
+	Signal string `json:"signal"`
+}
+
+// SignalSent says which process got the signal.
+type SignalSent struct {
+	Worker string `json:"worker"`
+	PID    int    `json:"pid"`
+	Signal string `json:"signal"`
+}
+
+// DrillRequest asks for failovers. The zero value of each field is the
+// supervisor's default.
+type DrillRequest struct {
+	Role       string `json:"role"`
+	Fault      string `json:"fault"`
+	Count      int    `json:"count"`
+	IntervalMS int64  `json:"interval_ms"`
+	Force      bool   `json:"force"`
+}
+
+// AckRequest ends the hold of a role.
+type AckRequest struct {
+	Role string `json:"role"`
+}
+
+// LogFile is one log of a role.
+type LogFile struct {
+	Name string `json:"name"`
+	File string `json:"file"`
+}
+
+// Stopping is a line of the answer to a shutdown.
+type Stopping struct {
+	PID     int  `json:"pid"`
+	Stopped bool `json:"stopped"`
+}
+
+// Error codes of the interface; append-only.
+const (
+	codeNoRole     = "no-role"
+	codeNoWorker   = "no-worker"
+	codeNoLeader   = "no-leader"
+	codeNoStandby  = "no-standby"
+	codeNoProcess  = "no-process"
+	codeNotHeld    = "not-held"
+	codeBusy       = "busy"
+	codeNotRunning = "not-running"
+	codeBadRequest = "bad-request"
+	codeFailed     = "failed"
+)
+
+// ErrBadRequest: the request itself makes no sense.
+var ErrBadRequest = errors.New("bad request")
+
+// kinds pairs the errors that cross the socket with their codes and HTTP
+// statuses, so that errors.Is works on the client's side too.
+var kinds = []struct {
+	code   string
+	status int
+	err    error
+}{
+	{codeNoRole, 404, supervisor.ErrNoRole},
+	{codeNoWorker, 404, supervisor.ErrNoWorker},
+	{codeNoLeader, 409, supervisor.ErrNoLeader},
+	{codeNoStandby, 409, supervisor.ErrNoStandby},
+	{codeNoProcess, 409, supervisor.ErrNoProcess},
+	{codeNotHeld, 409, supervisor.ErrNotHeld},
+	{codeBusy, 409, supervisor.ErrBusy},
+	{codeNotRunning, 503, supervisor.ErrNotRunning},
+	{codeBadRequest, 400, ErrBadRequest},
+}
+
+// failure is an error on the wire.
+type failure struct {
+	Code    string `json:"code"`
+	Message string `json:"message"`
+}
+
+func failureOf(err error) (failure, int) {
+	for _, k := range kinds {
+		if errors.Is(err, k.err) {
+			return failure{k.code, err.Error()}, k.status
+		}
+	}
+	return failure{codeFailed, err.Error()}, 500
+}
+
+// remoteError is a failure that came back; it matches the sentinel of its code.
+type remoteError struct {
+	failure
+	kind error
+}
+
+func (e *remoteError) Error() string { return e.Message }
+func (e *remoteError) Unwrap() error { return e.kind }
+
+func (f failure) err() error {
+	for _, k := range kinds {
+		if k.code == f.Code {
+			return &remoteError{f, k.err}
+		}
+	}
+	return &remoteError{f, nil}
+}
