@@ -73,6 +73,7 @@ func (a *app) serve(ctx context.Context, c *config.Config, file string) error {
 		stopped       = make(chan struct{}) // the supervisor has stopped
 		runCtx, abort = context.WithCancelCause(context.Background())
 		begin         = newLatch(func() { close(stopping); abort(nil) })
+		failed        error // of the supervisor; others that see it stopped may return first
 	)
 	defer abort(nil)
 	stop := begin.once
@@ -93,8 +94,9 @@ func (a *app) serve(ctx context.Context, c *config.Config, file string) error {
 	}
 	{ // Supervisor: the roles themselves.
 		group.Add(func() error {
-			defer close(stopped)
-			return blamed(c, sup.Run(runCtx))
+			failed = blamed(c, sup.Run(runCtx))
+			close(stopped)
+			return failed
 		}, func(error) { stop() })
 	}
 	{ // Control socket: opened once the supervisor holds its folders.
@@ -110,7 +112,11 @@ func (a *app) serve(ctx context.Context, c *config.Config, file string) error {
 	{ // Watchdog: a stop that exceeds every limit is ended.
 		go watchdog(stopping, stopped, stopLimit(c), sup, a)
 	}
-	return group.Run()
+	err = group.Run()
+	if failed != nil {
+		return failed
+	}
+	return err
 }
 
 // latch runs something once, whoever comes first.
