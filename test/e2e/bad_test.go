@@ -1,0 +1,157 @@
+//go:build linux
+
+package e2e
+
+import (
+	"fmt"
+	"strings"
+	"syscall"
+	"testing"
+)
+
+// Workers that cannot work: their role says so, and the one beside it works.
+func TestBadWorkers(t *testing.T) {
+	t.Parallel()
+	d := configure(t, storeConfig("")+`
+[role.missing]
+command = ["./no-such-program"]
+
+[role.exits]
+command = ["@SELF", "@DIR"]
+env = { E2E_PLAYS = "worker-exits" }
+restart_delay = "10ms"
+restart_max_delay = "50ms"
+burst = 3
+
+[role.never]
+command = ["@SELF", "@DIR"]
+env = { E2E_PLAYS = "worker-never-ready" }
+start_timeout = "500ms"
+restart_delay = "10ms"
+restart_max_delay = "50ms"
+burst = 3
+`)
+	d.start()
+	for name, want := range map[string]string{
+		"missing": "no-such-program",
+		"exits":   "3",
+		"never":   "ready",
+	} {
+		d.await(name+" fails and says why", func() (bool, string) {
+			r := d.role(name)
+			ok := r.Leader == "" && r.State != "led" && len(r.Workers) == 3
+			said := r.Why
+			for _, w := range r.Workers {
+				ok = ok && (w.State == "failed" || w.State == "backoff")
+				said += " " + w.Why
+				if w.LastExit != nil {
+					said += " " + w.LastExit.Error
+					if w.LastExit.Code != nil {
+						said += fmt.Sprint(" ", *w.LastExit.Code)
+					}
+				}
+			}
+			return ok && strings.Contains(said, want), fmt.Sprintf("%+v", r)
+		})
+	}
+	d.await("the log has what the worker said", func() (bool, string) {
+		out, _ := d.try("logs", "exits/0", "-n", "50")
+		return strings.Contains(out, "cannot find my settings"), out
+	})
+	before := d.whole("kv")
+	l := write(t, d.url, 1)
+	l.more(3)
+	kill(t, before.LeaderPID, syscall.SIGKILL)
+	d.successor("kv", before)
+	l.close()
+	if state := d.end(syscall.SIGTERM); state.ExitCode() != 0 {
+		t.Errorf("standbyd ended with %v", state)
+	}
+	d.gone()
+}
+
+// Plugins that cannot work: status says so, and the role is led all the same,
+// with the good plugin beside them at work.
+func TestBadPlugins(t *testing.T) {
+	t.Parallel()
+	config := `
+[role.idle]
+command = ["@SELF", "@DIR"]
+env = { E2E_PLAYS = "worker-idle" }
+workers = 2
+hook_timeout = "500ms"
+failovers = 1000
+burst = 1000
+`
+	bad := map[string]string{
+		"missing": "no-such-plugin",
+		"junk":    "",
+		"exits":   "",
+		"crashes": "",
+		"hangs":   "",
+		"fails":   "the other side says no",
+	}
+	plugin := func(name, command string) {
+		config += fmt.Sprintf("\n[[role.idle.plugin]]\nname = %q\ncommand = %s\nenv = { E2E_PLAYS = \"plugin-%[1]s\", E2E = \"@DIR\" }\n", name, command)
+	}
+	for name := range bad {
+		if name == "missing" {
+			plugin(name, `["./no-such-plugin"]`)
+		} else {
+			plugin(name, `["@SELF"]`)
+		}
+	}
+	plugin("message", `["@SELF"]`)
+	plugin("good", `["@SELF"]`)
+	d := configure(t, config)
+	d.start()
+	before := d.whole("idle")
+	for i := range 3 {
+		for name, want := range bad {
+			d.await("plugin "+name+" is shown with its error", func() (bool, string) {
+				for _, p := range d.role("idle").Plugins {
+					if p.Name == name {
+						return p.LastError != "" && strings.Contains(p.LastError, want), fmt.Sprintf("%+v", p)
+					}
+				}
+				return false, "not there"
+			})
+		}
+		d.pluginPID("idle", "good")
+		d.pluginPID("idle", "message")
+		if r := d.whole("idle"); r.Term != before.Term {
+			t.Errorf("bad plugins cost the leadership: %+v", r)
+		}
+		if i < 2 {
+			kill(t, before.LeaderPID, syscall.SIGKILL)
+			d.successor("idle", before)
+			before = d.whole("idle")
+		}
+	}
+	d.verify("idle")
+	if state := d.end(syscall.SIGTERM); state.ExitCode() != 0 {
+		t.Errorf("standbyd ended with %v", state)
+	}
+	d.gone()
+}
+
+// A plugin that is killed comes back and is told who leads.
+func TestKillPlugin(t *testing.T) {
+	t.Parallel()
+	d := configure(t, storeConfig(""))
+	d.start()
+	before := d.whole("kv")
+	pid := d.pluginPID("kv", "snapshot")
+	for range 3 {
+		kill(t, pid, syscall.SIGKILL)
+		old := pid
+		d.await("another process of the plugin leads", func() (bool, string) {
+			pid = d.pluginPID("kv", "snapshot")
+			return pid != old, fmt.Sprint(pid)
+		})
+	}
+	if after := d.whole("kv"); after.Term != before.Term {
+		t.Errorf("term %d follows %d", after.Term, before.Term)
+	}
+	d.verify("kv")
+}
