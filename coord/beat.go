@@ -18,8 +18,7 @@ import (
 func (m *Member) beatLoop() {
 	timer := time.NewTimer(0)
 	defer timer.Stop()
-	var b beater
-	b.supervisor = m.launcher()
+	b := beater{supervisor: m.launchedBy}
 	for {
 		select {
 		case <-m.stopping:

@@ -10,6 +10,7 @@ import (
 
 	"github.com/standbyd/standbyd/coord/election"
 	"github.com/standbyd/standbyd/coord/heartbeat"
+	"github.com/standbyd/standbyd/coord/lease"
 	"github.com/standbyd/standbyd/coord/shm"
 	"github.com/standbyd/standbyd/internal/proc"
 )
@@ -29,6 +30,8 @@ type Member struct {
 	seat      *heartbeat.Seat
 	listeners []heldListener
 
+	launchedBy supervisorSeat
+
 	notify   notifier
 	news     news
 	progress progress
@@ -43,6 +46,9 @@ type Member struct {
 	underWay  sync.Mutex                 // held by Run, and by Campaign until it returns
 	current   atomic.Pointer[Leadership] // from the claim to the release
 	gone      atomic.Pointer[error]      // the segment is gone, and why
+
+	payload     *lease.Payload // set by payloadHandle
+	payloadOnce sync.Once
 
 	closeOnce sync.Once
 	closing   chan struct{} // Close was called
@@ -180,6 +186,7 @@ func newMember(ctx context.Context, env environment, o options, mp *mapping, hel
 	} else {
 		m.candidate.Store(&Candidate{})
 	}
+	m.launchedBy = m.launcher()
 	m.reclaim()
 	m.seat, err = m.table.Join(self, heartbeat.JoinOptions{Index: env.index, Candidate: *m.candidate.Load()})
 	if err != nil {
@@ -282,7 +289,11 @@ func (m *Member) Close() error {
 		close(m.stopping)
 		m.endListening()
 		m.wg.Wait()
-		m.onSeat(func(s *heartbeat.Seat) { s.Leave(); m.left = true })
+		m.onSeat(func(s *heartbeat.Seat) {
+			m.payloadHandle().Close()
+			s.Leave()
+			m.left = true
+		})
 		m.mapped.leave()
 	})
 	return err

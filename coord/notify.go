@@ -1,6 +1,7 @@
 package coord
 
 import (
+	"errors"
 	"os"
 	"strings"
 	"sync/atomic"
@@ -17,8 +18,7 @@ const (
 )
 
 // storeAttempts bounds how often the listeners are offered, once an epoch, to a
-// supervisor that holds its seat and does not receive: it may be about to. All
-// else that is not received is not repeated.
+// supervisor that holds its seat and does not receive: it may be about to.
 const storeAttempts = 300
 
 // notifier tells the supervisor over its datagram socket. All of it is hints:
@@ -75,7 +75,7 @@ func (n *notifier) run(stop <-chan struct{}) {
 // flush sends what is pending. The order matters to a new supervisor: it
 // should hold the listeners before it hears that a worker is ready. The socket
 // is dialled anew for each message, since another supervisor may have taken
-// its place; errors mean that nobody is there.
+// its place.
 func (n *notifier) flush() {
 	what := n.pending.Swap(0)
 	if what&sayStore != 0 && len(n.listeners) > 0 {
@@ -92,10 +92,18 @@ func (n *notifier) flush() {
 			n.pending.Or(sayStore)
 		}
 	}
-	if what&sayReady != 0 {
-		_ = rolesock.Send(n.path, "READY=1", nil)
+	switch {
+	case what&sayReady != 0:
+		n.send(sayReady, "READY=1") // is a reason to look, too
+	case what&sayLook != 0:
+		n.send(sayLook, "STANDBYD_LOOK=1")
 	}
-	if what&sayLook != 0 {
-		_ = rolesock.Send(n.path, "STANDBYD_LOOK=1", nil)
+}
+
+// send sends one hint, and keeps it for later if the receiver is too busy to
+// take it. If nobody is there, nobody needs it: the segment says the same.
+func (n *notifier) send(what uint32, text string) {
+	if err := rolesock.Send(n.path, text, nil); errors.Is(err, rolesock.ErrFull) {
+		n.pending.Or(what)
 	}
 }

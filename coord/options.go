@@ -99,6 +99,13 @@ func WithTick(tick time.Duration, grace uint64) Option {
 	return func(o *options) { o.create.Tick, o.create.Grace = tick, grace }
 }
 
+// WithPayload is the largest payload, in bytes up to 4096, of a segment that
+// JoinFile creates; the default is 48, 0 is none. A segment that exists keeps
+// its own. See [Payload].
+func WithPayload(bytes int) Option {
+	return func(o *options) { o.create.Cell = bytes }
+}
+
 // Fence says what is done to a predecessor before the next leader leads.
 type Fence uint8
 

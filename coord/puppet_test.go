@@ -196,6 +196,12 @@ type actor struct {
 // enter starts a worker. habits are words of COORD_PUPPET.
 func (s *stage) enter(habits string, env ...string) *actor {
 	s.Helper()
+	return s.enterWith(nil, append(env, "COORD_PUPPET=puppet,"+habits)...)
+}
+
+// enterWith starts a worker with files from descriptor 3 on.
+func (s *stage) enterWith(files []*os.File, env ...string) *actor {
+	s.Helper()
 	a := &actor{T: s.T, name: "kv-" + strconv.Itoa(s.next), index: s.next, exit: make(chan struct{}), more: make(chan struct{}, 1)}
 	s.next++
 	exe, err := os.Executable()
@@ -204,10 +210,11 @@ func (s *stage) enter(habits string, env ...string) *actor {
 	}
 	a.cmd = exec.Command(exe)
 	a.cmd.Env = append(os.Environ(), append([]string{
-		"COORD_PUPPET=puppet," + habits, "COORD_PUPPET_LOCK=" + s.lock,
+		"COORD_PUPPET=puppet", "COORD_PUPPET_LOCK=" + s.lock,
 		"STANDBYD_ROLE=kv", "STANDBYD_WORKER=" + a.name, "STANDBYD_INDEX=" + strconv.Itoa(a.index),
 		"STANDBYD_SEGMENT=" + s.seg.Path(),
 	}, env...)...)
+	a.cmd.ExtraFiles = files
 	stdin, in, err := os.Pipe()
 	if err != nil {
 		s.Fatal(err)
