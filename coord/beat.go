@@ -34,6 +34,7 @@ func (m *Member) beatLoop() {
 type beater struct {
 	epoch      uint64
 	pulses     uint64
+	idle       bool
 	still      stillness
 	supervisor supervisorSeat
 }
@@ -60,6 +61,10 @@ func (m *Member) pass(b *beater, now int64) time.Duration {
 	if n := m.progress.pulses.Load(); n != b.pulses {
 		b.pulses = n
 		m.seat.Pulse()
+	}
+	if idle := b.pulses != 0 && b.pulses == m.progress.idleAt.Load(); idle != b.idle {
+		b.idle = idle
+		m.seat.SetIdle(idle)
 	}
 	if l := m.current.Load(); l != nil {
 		m.apply(l, judge(m.see(l, b, now, false)))
@@ -109,6 +114,7 @@ func (m *Member) apply(l *Leadership, o order) {
 	}
 	if o.cancel != nil && l.ctx.Err() == nil {
 		l.cancel(o.cancel)
+		m.notify.say(sayLook)
 	}
 	if o.exit && l.at() != phaseOver {
 		fmt.Fprintf(os.Stderr, "standbyd: %s: lead has not returned %v after its leadership of term %d ended (%v); exiting with status %d\n",

@@ -10,7 +10,6 @@ import (
 	"github.com/standbyd/standbyd/coord/election"
 	"github.com/standbyd/standbyd/coord/heartbeat"
 	"github.com/standbyd/standbyd/coord/role"
-	"github.com/standbyd/standbyd/internal/proc"
 )
 
 // Campaign waits until this member leads: the lease is its own, the
@@ -119,8 +118,7 @@ func (m *Member) claim(ctx, leading context.Context, managed bool) (*Leadership,
 		}
 		select {
 		case <-w.done():
-			m.elec.StampEnd(w.term, proc.MonoNow()) // first of all: it was known now
-			w.dead = true
+			w.died(m) // first of all: it was known now
 		case <-changed:
 		case <-timer.C:
 		case <-ctx.Done():
@@ -283,13 +281,14 @@ func (m *Member) relay(ctx context.Context) <-chan struct{} {
 func (m *Member) pause(ctx context.Context, d time.Duration) error {
 	t := time.NewTimer(d)
 	defer t.Stop()
+	before := m.elec.Control()
 	for {
 		changed := m.news.wait()
 		if err := m.stopped(ctx); err != nil {
 			return err
 		}
-		if m.elec.Control().Nominee == m.seat.Number() {
-			return nil // it is wanted now
+		if c := m.elec.Control(); c.Nominee == m.seat.Number() && c != before {
+			return nil // it is wanted now; an older nomination was tried already
 		}
 		select {
 		case <-t.C:

@@ -269,6 +269,28 @@ func TestNoFailoverNeverLeads(t *testing.T) {
 	s.enter("").expect("lead 2")
 }
 
+// A ready candidate of higher priority takes over from a healthy leader, which
+// may drain before the other one leads.
+func TestPriorityPreempts(t *testing.T) {
+	s := newStage(t, func(p *shm.Params) { p.Preempt = shm.PreemptPriority; p.Grace = 10 })
+	low := s.enter("ignore")
+	low.expect("lead 1")
+	high := s.enter("", "STANDBYD_PRIORITY=1")
+	if c := low.expect("cause "); c != coord.ErrLost.Error() {
+		t.Errorf("cause %q", c)
+	}
+	s.epochs(2 * s.seg.Params().Grace)
+	if strings.Contains(high.said(), "lead") {
+		t.Fatal("it leads while the other drains")
+	}
+	low.order("return")
+	high.expect("lead 2")
+	s.racing(low)
+	if r, _ := s.elec.Entry(2); r.Reason != role.ReasonPreempt {
+		t.Errorf("reason %q", r.Reason)
+	}
+}
+
 // TestTwoHundredTransitions: nobody leaves the race after a loss.
 func TestTwoHundredTransitions(t *testing.T) {
 	s := newStage(t, nil)

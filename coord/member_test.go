@@ -12,7 +12,10 @@ import (
 	"testing"
 	"time"
 
+	"github.com/standbyd/standbyd/coord/election"
+	"github.com/standbyd/standbyd/coord/heartbeat"
 	"github.com/standbyd/standbyd/coord/shm"
+	"github.com/standbyd/standbyd/internal/proc"
 )
 
 const patience = 60 * time.Second
@@ -364,5 +367,50 @@ func BenchmarkPulse(b *testing.B) {
 	b.ReportAllocs()
 	for b.Loop() {
 		m.Pulse()
+	}
+}
+
+// TestNamesakeIsBuried: a dead process that had this one's pid, or an earlier
+// program of this process, holds neither lease nor active word any longer.
+func TestNamesakeIsBuried(t *testing.T) {
+	self, err := proc.Self()
+	if err != nil {
+		t.Fatal(err)
+	}
+	dead := self
+	dead.Start++
+	for name, id := range map[string]proc.Identity{"pid reused": dead, "execve": self} {
+		t.Run(name, func(t *testing.T) {
+			path := filepath.Join(t.TempDir(), "segment")
+			p := shm.DefaultParams()
+			p.Fence, p.Grace = shm.FenceProcess, 1<<20 // staleness does not help
+			seg, err := shm.Create(path, p, nil)
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer seg.Close()
+			seat, err := heartbeat.NewTable(seg).Join(id, heartbeat.JoinOptions{})
+			if err != nil {
+				t.Fatal(err)
+			}
+			e := election.Attach(seg)
+			g, err := e.Claim(election.Attempt{PID: uint32(id.PID), Seat: seat.Number(), Grace: p.Grace})
+			if err != nil {
+				t.Fatal(err)
+			}
+			if err := e.Promote(t.Context(), election.Promotion{PID: uint32(id.PID), Term: g.Term}); err != nil {
+				t.Fatal(err)
+			}
+			m := joinAt(t, path)
+			if pid, _ := m.elec.Owner(); pid != 0 {
+				t.Errorf("pid %d still owns the lease", pid)
+			}
+			if pid, _ := m.elec.Active(); pid != 0 {
+				t.Errorf("pid %d still is active", pid)
+			}
+			if l := campaign(t, m); l.Token().Term() != 2 {
+				t.Errorf("leads in term %d", l.Token().Term())
+			}
+		})
 	}
 }

@@ -15,7 +15,7 @@ type watch struct {
 	term   uint64
 	id     proc.Identity // zero: the owner has no seat, only its beats count
 	handle *proc.Handle  // nil: unknown, dead already, or not to be seen from here
-	dead   bool          // proven gone
+	dead   bool          // proven, as far as the segment asks for
 }
 
 // follow turns to the owner of term. The same owner is not looked up again,
@@ -38,8 +38,8 @@ func (w *watch) follow(m *Member, pid uint32, term uint64) {
 		w.handle = h
 		return
 	}
-	if w.dead = proc.Judge(w.id) == proc.Gone; w.dead {
-		m.elec.StampEnd(term, proc.MonoNow())
+	if proc.Judge(w.id) == proc.Gone {
+		w.died(m)
 	}
 }
 
@@ -62,20 +62,32 @@ func (w *watch) provenDead(m *Member, pid uint32) bool {
 		id := identityOf(m.table.Members(), pid)
 		return id != (proc.Identity{}) && enough(m.params.Proof, proc.Judge(id))
 	}
+	dead := w.dead
 	switch {
-	case w.dead:
-		return true
+	case dead:
 	case w.handle == nil:
-		return enough(m.params.Proof, proc.Judge(w.id))
+		dead = enough(m.params.Proof, proc.Judge(w.id))
 	case m.params.Proof == shm.ProofExiting:
-		return enough(m.params.Proof, w.handle.Judge())
-	}
-	select {
-	case <-w.handle.Done():
-		w.dead = true
+		dead = enough(m.params.Proof, w.handle.Judge())
 	default:
+		select {
+		case <-w.handle.Done():
+			dead = true
+		default:
+		}
 	}
-	return w.dead
+	if dead {
+		w.died(m)
+	}
+	return dead
+}
+
+// died notes that the owner is dead, and when that was known first.
+func (w *watch) died(m *Member) {
+	if !w.dead {
+		m.elec.StampEnd(w.term, proc.MonoNow())
+	}
+	w.dead = true
 }
 
 func enough(proof uint8, v proc.Verdict) bool {
