@@ -12,8 +12,13 @@ import (
 	"strings"
 )
 
-// maxRotated bounds the search for rotated files.
-const maxRotated = 1000
+const (
+	// maxRotated bounds the search for rotated files.
+	maxRotated = 1000
+	// renameGap is how many names in a row are missing while files are moved:
+	// one is on its way, and the current one may not be there yet.
+	renameGap = 2
+)
 
 // follower reads one log onwards, from one file to the next.
 type follower struct {
@@ -32,32 +37,35 @@ func (f *follower) close() {
 // last returns the newest n lines, also from rotated files (all if n is
 // negative), and sets the follower behind them.
 func (f *follower) last(n int) ([]line, error) {
-	file, err := os.Open(f.source.File)
-	if err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return nil, err
-	}
 	var blocks [][]line
-	if err == nil {
-		f.file = file
-		end, err := wholeSize(file)
-		if err != nil {
-			return nil, err
-		}
-		f.offset = end
-		lines, err := f.tailOf(file, end, n)
-		if err != nil {
-			return nil, err
-		}
-		blocks = append(blocks, lines)
-		n = rest(n, len(lines))
-	}
-	for i := 1; n != 0 && i <= maxRotated; i++ {
-		lines, err := f.tailOfRotated(i, n)
+	var newest fs.FileInfo
+	for i, gap := 0, 0; (n != 0 || f.file == nil) && gap <= renameGap && i <= maxRotated; i++ {
+		file, err := os.Open(rotated(f.source.File, i))
 		if errors.Is(err, fs.ErrNotExist) {
-			break
+			gap++
+			continue
 		}
 		if err != nil {
 			return nil, err
+		}
+		var fi fs.FileInfo
+		if fi, err = file.Stat(); err == nil && newest != nil && os.SameFile(fi, newest) {
+			file.Close() // moved here while we looked
+			continue
+		}
+		end, err := wholeSize(file)
+		var lines []line
+		if err == nil {
+			lines, err = f.tailOf(file, end, n)
+		}
+		if err != nil {
+			file.Close()
+			return nil, err
+		}
+		if f.file == nil {
+			f.file, f.offset, newest = file, end, fi // from here on it goes on
+		} else {
+			file.Close()
 		}
 		blocks = append(blocks, lines)
 		n = rest(n, len(lines))
@@ -71,19 +79,6 @@ func rest(n, got int) int {
 		return n
 	}
 	return max(0, n-got)
-}
-
-func (f *follower) tailOfRotated(i, n int) ([]line, error) {
-	file, err := os.Open(rotated(f.source.File, i))
-	if err != nil {
-		return nil, err
-	}
-	defer file.Close()
-	end, err := wholeSize(file)
-	if err != nil {
-		return nil, err
-	}
-	return f.tailOf(file, end, n)
 }
 
 const blockBytes = 64 << 10
@@ -155,14 +150,12 @@ func (f *follower) next() ([]line, error) {
 	var out []line
 	for {
 		if f.file == nil {
-			file, err := os.Open(f.source.File)
-			if errors.Is(err, fs.ErrNotExist) {
-				return out, nil
-			}
-			if err != nil {
+			// There was none when it began, so that all there is now is new.
+			oldest, err := f.newerThan(nil)
+			if err != nil || oldest == nil {
 				return out, err
 			}
-			f.file, f.offset = file, 0
+			f.file, f.offset = oldest, 0
 		}
 		// Asked before reading: a file that was moved away already gets no
 		// more lines, so that what is read now is all of it.
@@ -205,21 +198,28 @@ func (f *follower) readOn() ([]line, error) {
 }
 
 // successor tells whether the open file was moved away, and opens the one that
-// was written after it, if that exists. Files are opened, newest first, before
-// they are compared, so that a rotation meanwhile shows the same one twice
-// instead of hiding one.
-func (f *follower) successor() (newer *os.File, moved bool, err error) {
+// was written after it, if that exists.
+func (f *follower) successor() (next *os.File, moved bool, err error) {
 	own, err := f.file.Stat()
 	if err != nil {
 		return nil, false, err
 	}
-	for i := 0; i <= maxRotated; i++ {
+	if fi, err := os.Stat(f.source.File); err == nil && os.SameFile(fi, own) {
+		return nil, false, nil
+	}
+	next, err = f.newerThan(own)
+	return next, true, err
+}
+
+// newerThan opens the file that was written after own, the oldest of them if
+// own is not there any more, or nil. Files are opened, newest first, before they are compared,
+// so that a rotation meanwhile shows the same one twice instead of hiding one.
+func (f *follower) newerThan(own fs.FileInfo) (newer *os.File, err error) {
+	for i, gap := 0, 0; gap <= renameGap && i <= maxRotated; i++ {
 		file, err := os.Open(rotated(f.source.File, i))
 		if errors.Is(err, fs.ErrNotExist) {
-			if i == 0 {
-				continue // between two renames, or deleted
-			}
-			break // ours is gone: the oldest that is left follows it
+			gap++
+			continue
 		}
 		var fi fs.FileInfo
 		if err == nil {
@@ -228,14 +228,14 @@ func (f *follower) successor() (newer *os.File, moved bool, err error) {
 		if err != nil {
 			closeFile(file)
 			closeFile(newer)
-			return nil, false, err
+			return nil, err
 		}
-		if os.SameFile(fi, own) {
+		if own != nil && (os.SameFile(fi, own) || fi.ModTime().Before(own.ModTime())) {
 			file.Close()
-			return newer, i > 0, nil
+			return newer, nil
 		}
 		closeFile(newer)
 		newer = file
 	}
-	return newer, true, nil
+	return newer, nil
 }

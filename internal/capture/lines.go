@@ -25,7 +25,7 @@ func appendLine(b []byte, at time.Time, prefix string, text []byte) []byte {
 // splitter cuts a stream into lines. A line longer than maxLine is cut into
 // pieces of about that length, between characters.
 type splitter struct {
-	rest []byte // of a line whose end has not come yet; at most maxLine bytes
+	rest []byte // of a line whose end has not come yet
 }
 
 // feed calls emit with every line that is complete, without its newline. The
@@ -37,8 +37,7 @@ func (s *splitter) feed(b []byte, emit func(line []byte)) {
 		if end >= 0 {
 			part = b[:end]
 		}
-		if room := maxLine - len(s.rest); len(part) > room {
-			room = characterEnd(part, room)
+		if room := s.room(part); len(part) > room {
 			s.rest = append(s.rest, part[:room]...)
 			s.flush(emit)
 			b = b[room:]
@@ -58,12 +57,13 @@ func (s *splitter) feed(b []byte, emit func(line []byte)) {
 	}
 }
 
-// characterEnd moves n, a place inside b, back to the start of a character.
-func characterEnd(b []byte, n int) int {
-	for back := 0; back < utf8.UTFMax && n-back > 0; back++ {
-		if utf8.RuneStart(b[n-back]) {
-			return n - back
-		}
+// room is how much of part still goes into the line: up to maxLine, and up to
+// the end of a character that begins before it.
+func (s *splitter) room(part []byte) int {
+	n := max(0, maxLine-len(s.rest))
+	limit := min(len(part), maxLine+utf8.UTFMax-1-len(s.rest))
+	for n < limit && !utf8.RuneStart(part[n]) {
+		n++
 	}
 	return n
 }
