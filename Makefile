@@ -66,7 +66,7 @@ bench:
 run:
 	@echo "building standbyd and its examples into ./$(BIN) (the first time takes a minute or two) ..."
 	@$(MAKE) --no-print-directory build
-	@exec ./$(BIN)/standbyd run -c $(CONFIG)
+	@exec ./$(BIN)/standbyd run -c $(CONFIG) --take-terminal
 
 clean:
 	@if [ -x $(BIN)/standbyd ] && ./$(BIN)/standbyd -c $(CONFIG) status >/dev/null 2>&1; then \

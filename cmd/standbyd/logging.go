@@ -16,12 +16,12 @@ import (
 const reportEvery = 2 * time.Second
 
 // newLogger makes the daemon's one logger.
-func newLogger(d config.Daemon, w io.Writer) hclog.Logger {
+func newLogger(d config.Daemon, w io.Writer, p paint) hclog.Logger {
 	o := &hclog.LoggerOptions{
 		Output: w, Level: hclog.LevelFromString(d.LogLevel), JSONFormat: d.LogFormat == "json",
-		TimeFormat: "2006-01-02T15:04:05.000Z07:00", DisableTime: false,
+		TimeFormat: "2006-01-02T15:04:05.000Z07:00",
 	}
-	if painter(w).on {
+	if p.on {
 		o.Color = hclog.ForceColor
 	}
 	return hclog.New(o)

@@ -45,10 +45,17 @@ func (a *app) execute(ctx context.Context, args []string) int {
 		return exitUsage
 	}
 	var problems config.Problems
-	if errors.As(err, &problems) {
+	var setting *settingError
+	switch {
+	case errors.As(err, &problems):
 		fmt.Fprintln(a.stderr, problems)
-	} else {
+	case errors.As(err, &setting):
+		fmt.Fprintln(a.stderr, setting)
+	default:
 		fmt.Fprintf(a.stderr, "standbyd: %v\n", err)
+	}
+	if errors.Is(err, api.ErrNoDaemon) {
+		fmt.Fprintf(a.stderr, "Start one with: %s\n", a.runLine())
 	}
 	return codeOf(err)
 }
@@ -69,8 +76,17 @@ Exit codes: 0 done, 1 failed, 2 usage or config, 3 no daemon there, 4 no such
 role or worker, 99 timed out.`,
 		SilenceErrors: true,
 		SilenceUsage:  true,
-		Args:          cobra.NoArgs,
-		Run:           func(cmd *cobra.Command, _ []string) { cmd.Help() },
+		Args: func(c *cobra.Command, args []string) error {
+			if len(args) == 0 {
+				return nil
+			}
+			if near := c.SuggestionsFor(args[0]); len(near) > 0 {
+				return usagef("there is no verb %q; did you mean %s?", args[0], strings.Join(near, " or "))
+			}
+			return usagef("there is no verb %q", args[0])
+		},
+		SuggestionsMinimumDistance: 2,
+		Run:                        func(cmd *cobra.Command, _ []string) { cmd.Help() },
 	}
 	root.PersistentFlags().StringVarP(&a.configFile, "config", "c", "", "config `file`")
 	root.PersistentFlags().StringVar(&a.socket, "socket", "", "`path` of the control socket")
@@ -184,6 +200,19 @@ func (a *app) self() string {
 		words += " --socket " + shellQuote(a.socket)
 	}
 	return words
+}
+
+// runLine is how the user would start the daemon that was not found.
+func (a *app) runLine() string {
+	file := a.configFile
+	if file == "" {
+		if found, err := config.Find(); err == nil {
+			file = found
+		} else {
+			file = "FILE"
+		}
+	}
+	return shellQuote(a.program) + " run -c " + shellQuote(file)
 }
 
 func shellQuote(s string) string {

@@ -30,10 +30,18 @@ then leaders drain, plugins are demoted, and everything stops in order. A second
 signal kills at once. Workers that an earlier standbyd left running are adopted.`,
 		Args: atMost(0),
 	}
+	take := c.Flags().Bool("take-terminal", false, "become the terminal's foreground group, so that Ctrl-C reaches standbyd alone and not a make or script that started it")
 	return a.verb(c, func(ctx context.Context, _ []string) error {
 		c, file, err := a.load()
 		if err != nil {
 			return err
+		}
+		if *take {
+			giveBack, err := takeTerminal(a.stdin)
+			if err != nil {
+				return err
+			}
+			defer giveBack()
 		}
 		return a.serve(ctx, c, file)
 	})
@@ -49,7 +57,9 @@ const (
 // serve is the daemon: actors around one supervisor. The first one that ends
 // ends the others; the supervisor is always asked to stop in order.
 func (a *app) serve(ctx context.Context, c *config.Config, file string) error {
-	log := newLogger(c.Daemon, a.stderr)
+	lines := newLogWriter(a.stderr)
+	defer lines.Close()
+	log := newLogger(c.Daemon, lines, painter(a.stderr))
 	for _, w := range c.Warnings {
 		log.Warn(w.String())
 	}
@@ -104,7 +114,7 @@ func (a *app) serve(ctx context.Context, c *config.Config, file string) error {
 		group.Add(func() error {
 			err := a.control(events, sup, c, file, stop, stopped)
 			if err != nil {
-				log.Error(err.Error())
+				log.Error("stopping: there is no control socket")
 			}
 			return err
 		}, func(error) { stop() })
@@ -147,7 +157,7 @@ func (a *app) obey(ctx context.Context, log hclog.Logger, stop, kill func(), ove
 		case <-over:
 			return
 		case <-done:
-			name, done = "the caller", nil
+			name, done = "end of the context", nil
 		case s := <-signals:
 			if s == syscall.SIGHUP && !isTerminal(a.stdin) {
 				log.Warn("SIGHUP is ignored: this version does not reload its config; restart standbyd, its workers go on")
@@ -158,10 +168,10 @@ func (a *app) obey(ctx context.Context, log hclog.Logger, stop, kill func(), ove
 		asked++
 		switch asked {
 		case 1:
-			log.Info("stopping in order (again to kill everything at once)", "by", name)
+			log.Info(name + ": stopping in order; once more kills everything at once")
 			stop()
 		default:
-			log.Warn("stopping at once", "by", name)
+			log.Warn(name + ": killing everything at once")
 			stop()
 			kill()
 		}
@@ -244,7 +254,7 @@ func blamed(c *config.Config, err error) error {
 		return nil
 	}
 	if p, ok := c.Blame(err); ok {
-		return errors.New(p.String())
+		return &settingError{p}
 	}
 	var running *supervisor.AlreadyRunningError
 	if errors.As(err, &running) {
@@ -252,6 +262,11 @@ func blamed(c *config.Config, err error) error {
 	}
 	return err
 }
+
+// settingError is a setting that the file allows and this machine does not.
+type settingError struct{ config.Problem }
+
+func (e *settingError) Error() string { return e.String() }
 
 // stopLimit is how long an orderly stop may take by the config.
 func stopLimit(c *config.Config) time.Duration {

@@ -33,7 +33,7 @@ func phase(us *float64) string {
 		return "-"
 	}
 	switch v := *us; {
-	case v < 0:
+	case v <= 0:
 		return fmt.Sprintf("%.0fus", v)
 	case v < 10:
 		return fmt.Sprintf("%.1fus", v)

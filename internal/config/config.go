@@ -2,6 +2,7 @@ package config
 
 import (
 	"errors"
+	"strings"
 
 	"github.com/standbyd/standbyd/supervisor"
 )
@@ -37,7 +38,13 @@ func (c *Config) Blame(err error) (p Problem, ok bool) {
 		}
 		msg += setting.Err.Error()
 	}
-	return c.reader.problem(c.reader.placeOf(key), key, "", "%s", msg), true
+	at := c.reader.placeOf(key)
+	for _, list := range []string{"listen", "plugin", "worker"} { // "[0]" tells nothing if there is no other
+		if only := joinPath("role", setting.Role) + "." + list; !c.reader.set(indexPath(only, 1)) {
+			key = strings.Replace(key, indexPath(only, 0), only, 1)
+		}
+	}
+	return c.reader.problem(at, key, "", "%s", msg), true
 }
 
 // Daemon is the [supervisor] table.

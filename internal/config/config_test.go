@@ -225,7 +225,7 @@ func TestFoldersOfBrokenFile(t *testing.T) {
 func TestBlameFindsThePlace(t *testing.T) {
 	c := load(t, "[role.kv]\ncommand = [\"sh\"]\n[[role.kv.listen]]\nname = \"http\"\naddress = \"127.0.0.1:80\"\n")
 	p, ok := c.Blame(fmt.Errorf("run: %w", &supervisor.ConfigError{Role: "kv", Field: "listen[0].address", Msg: "taken"}))
-	if !ok || p.Line != 5 || p.Col != 11 || p.Key != "role.kv.listen[0].address" || p.Msg != "taken" {
+	if !ok || p.Line != 5 || p.Col != 11 || p.Key != "role.kv.listen.address" || p.Msg != "taken" {
 		t.Errorf("Blame = %+v, %t", p, ok)
 	}
 	if p, ok := c.Blame(errors.New("other")); ok {
