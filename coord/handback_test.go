@@ -72,12 +72,6 @@ func TestListenersOutliveTheSupervisor(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer seat.Leave()
-	// It is this process that launched them, so only its second coming is news.
-	seat.Leave()
-	seat, err = s.table.Join(self, heartbeat.JoinOptions{Index: -1, Supervisor: true})
-	if err != nil {
-		t.Fatal(err)
-	}
 	back, ready := map[int]*os.File{}, map[int]bool{}
 	for len(back) < 2 || len(ready) < 2 {
 		m, err := sock.Receive()
