@@ -1,0 +1,264 @@
+package filelease
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+)
+
+func TestClaimHeldReleaseAndEpochs(t *testing.T) {
+	root := t.TempDir()
+	a, b := open(t, root), open(t, root)
+	ctx := within(t)
+	l := claim(t, a, "standbyd")
+	if l.Key() != "standbyd" || l.Epoch() != 1 {
+		t.Errorf("got %q epoch %d", l.Key(), l.Epoch())
+	}
+	if again := claim(t, a, "standbyd"); again != l {
+		t.Error("the same run and block did not get the same lease")
+	}
+	_, err := a.Claim(ctx, "standbyd", Claimant{Block: "other"})
+	heldBy(t, err, os.Getpid())
+	_, err = b.Claim(ctx, "standbyd", Claimant{})
+	held := heldBy(t, err, os.Getpid())
+	if h := held.Holder; h.Label != "test" || h.Version != "1.2" || h.SessionHint != "hint" || h.Epoch != 1 || time.Since(h.Since) > time.Hour {
+		t.Errorf("holder is %+v", h)
+	}
+	if want := fmt.Sprintf(`lease "standbyd" is held by test, pid %d on `, os.Getpid()); !strings.HasPrefix(err.Error(), want) {
+		t.Errorf("error is %q, want %q...", err, want)
+	}
+	if err := a.Verify(ctx, l); err != nil {
+		t.Errorf("Verify: %v", err)
+	}
+	if h, err := b.LiveHolderOtherThan(ctx, "standbyd", ""); err != nil || h == nil || h.PID != os.Getpid() {
+		t.Errorf("LiveHolderOtherThan: %+v, %v", h, err)
+	}
+	if h, err := b.LiveHolderOtherThan(ctx, "standbyd", a.run); err != nil || h != nil {
+		t.Errorf("LiveHolderOtherThan its own run: %+v, %v", h, err)
+	}
+	for range 2 { // the second is a no-op
+		if err := a.Release(ctx, l); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := a.Verify(ctx, l); !errors.Is(err, ErrLost) {
+		t.Errorf("Verify after Release: %v", err)
+	}
+	if h, err := b.LiveHolderOtherThan(ctx, "standbyd", ""); err != nil || h != nil {
+		t.Errorf("LiveHolderOtherThan after Release: %+v, %v", h, err)
+	}
+	l2 := claim(t, b, "standbyd")
+	if l2.Epoch() != 2 {
+		t.Errorf("epoch is %d, want 2", l2.Epoch())
+	}
+	// A late Release of the first harms nobody.
+	if err := a.Release(ctx, l); err != nil {
+		t.Fatal(err)
+	}
+	if err := b.Verify(ctx, l2); err != nil {
+		t.Error(err)
+	}
+	heldBy(t, a.Verify(ctx, l), os.Getpid())
+}
+
+func TestNextEpochRisesAndSurvives(t *testing.T) {
+	root := t.TempDir()
+	ctx := within(t)
+	for want := uint64(1); want <= 5; want++ {
+		if got, err := open(t, root).NextEpoch(ctx, "kv"); err != nil || got != want {
+			t.Fatalf("got %d, %v, want %d", got, err, want)
+		}
+	}
+	s := open(t, root)
+	// A lease of a higher epoch counts too, as after a counter that was
+	// restored from an old copy.
+	l := claim(t, s, "kv")
+	if err := os.WriteFile(s.file("kv", epochSuffix), []byte("2\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if got, err := s.NextEpoch(ctx, "kv"); err != nil || got != l.Epoch()+1 {
+		t.Errorf("got %d, %v, want %d", got, err, l.Epoch()+1)
+	}
+	if keys, err := s.Keys(); err != nil || fmt.Sprint(keys) != "[kv]" {
+		t.Errorf("keys are %v, %v", keys, err)
+	}
+}
+
+func TestDamagedCounterIsAnError(t *testing.T) {
+	s := open(t, t.TempDir())
+	ctx := within(t)
+	path := s.file("kv", epochSuffix)
+	for _, text := range []string{"", "7", "x\n", "-1\n", "007\n", "7\n8\n", " 7\n", "18446744073709551616\n", "\x00\x00\x00\x00"} {
+		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		_, err := s.NextEpoch(ctx, "kv")
+		if !errors.Is(err, ErrUnreadable) || !strings.Contains(err.Error(), path) || !strings.Contains(err.Error(), "write a decimal number") {
+			t.Errorf("%q: %v", text, err)
+		}
+		if _, err := s.Claim(ctx, "kv", Claimant{}); !errors.Is(err, ErrUnreadable) {
+			t.Errorf("Claim with %q: %v", text, err)
+		}
+		if b, _ := os.ReadFile(path); string(b) != text {
+			t.Errorf("the damaged counter was changed to %q", b)
+		}
+	}
+	if err := os.WriteFile(path, []byte("18446744073709551615\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := s.NextEpoch(ctx, "kv"); !errors.Is(err, ErrExhausted) {
+		t.Errorf("at the end: %v", err)
+	}
+	// A claim that failed left nothing behind that is held.
+	if err := os.WriteFile(path, []byte("41\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if l := claim(t, s, "kv"); l.Epoch() != 42 {
+		t.Errorf("epoch is %d, want 42", l.Epoch())
+	}
+}
+
+func TestDamagedRecordProvesNothing(t *testing.T) {
+	s := open(t, t.TempDir())
+	ctx := within(t)
+	path := s.file("kv", leaseSuffix)
+	for _, text := range []string{"", "{", "null", "{}", "garbage", `{"version":2,"key":"kv","epoch":1}`, `{"version":1,"key":"other","epoch":1}`} {
+		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := s.Claim(ctx, "kv", Claimant{}); !errors.Is(err, ErrUnreadable) || !strings.Contains(err.Error(), path) {
+			t.Errorf("%q: %v", text, err)
+		}
+		if b, _ := os.ReadFile(path); string(b) != text {
+			t.Errorf("the damaged record was changed to %q", b)
+		}
+	}
+}
+
+func TestKeys(t *testing.T) {
+	s := open(t, t.TempDir())
+	ctx := within(t)
+	for _, key := range []string{"", ".", "..", ".hidden", "a/b", `a\b`, "a b", "ä", "a\x00", strings.Repeat("x", maxKey+1)} {
+		if _, err := s.NextEpoch(ctx, key); !errors.Is(err, ErrKey) {
+			t.Errorf("%q: %v", key, err)
+		}
+	}
+	for _, key := range []string{"a", "role.kv-1_x", "a..b", strings.Repeat("x", maxKey)} {
+		if _, err := s.NextEpoch(ctx, key); err != nil {
+			t.Errorf("%q: %v", key, err)
+		}
+	}
+}
+
+func TestWaitForTheCriticalSectionEndsWithItsContext(t *testing.T) {
+	s := open(t, t.TempDir())
+	lock, err := tryAcquire(s.file("kv", lockSuffix))
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), 50*time.Millisecond)
+	defer cancel()
+	if _, err := s.NextEpoch(ctx, "kv"); !errors.Is(err, context.DeadlineExceeded) || !strings.Contains(err.Error(), "kv.lock") {
+		t.Errorf("got %v", err)
+	}
+	got := make(chan error, 1)
+	go func() {
+		_, err := s.NextEpoch(within(t), "kv")
+		got <- err
+	}()
+	lock.Close()
+	if err := <-got; err != nil {
+		t.Error(err)
+	}
+}
+
+func TestGoroutinesCountWithoutGaps(t *testing.T) {
+	root := t.TempDir()
+	const workers, each = 8, 20
+	seen := make(chan uint64, workers*each)
+	var wg sync.WaitGroup
+	for range workers {
+		wg.Go(func() {
+			s := open(t, root)
+			for range each {
+				n, err := s.NextEpoch(context.Background(), "kv")
+				if err != nil {
+					t.Error(err)
+				}
+				seen <- n
+			}
+		})
+	}
+	wg.Wait()
+	close(seen)
+	all := make(map[uint64]bool)
+	for n := range seen {
+		if all[n] || n < 1 || n > workers*each {
+			t.Errorf("%d was handed out twice, or is out of range", n)
+		}
+		all[n] = true
+	}
+}
+
+// TestForgottenRecords: what an older program, another machine or an earlier
+// boot left behind.
+func TestForgottenRecords(t *testing.T) {
+	ctx := within(t)
+	for _, c := range []struct {
+		name    string
+		change  func(s *Store, r *record)
+		granted bool
+	}{
+		{"of this kernel, its lock is free", func(s *Store, r *record) {}, true},
+		{"of an earlier boot", func(s *Store, r *record) { r.Boot++ }, true},
+		{"of another machine on a shared folder", func(s *Store, r *record) { r.Boot++; s.network = true; r.Machine = "other" }, false},
+		{"of this machine's earlier boot, shared folder", func(s *Store, r *record) { r.Boot++; s.network = true; s.machine = "m"; r.Machine = "m" }, true},
+		{"without a boot", func(s *Store, r *record) { r.Boot = 0 }, false},
+		{"another lock file, the process lives", func(s *Store, r *record) { r.Live++ }, false},
+		{"another lock file, another start time", func(s *Store, r *record) { r.Live++; r.Start++ }, true},
+		{"another lock file, another pid namespace", func(s *Store, r *record) { r.Live++; r.PIDNS++; r.Start++ }, false},
+		{"another lock file, no process", func(s *Store, r *record) { r.Live++; r.PID = 0 }, false},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			if !numbered {
+				t.Skip("files have no numbers here")
+			}
+			s := open(t, t.TempDir())
+			l := claim(t, s, "kv")
+			r, err := s.readRecord("kv")
+			if err != nil {
+				t.Fatal(err)
+			}
+			l.live.Close() // as the end of the process would
+			c.change(s, r)
+			if err := s.writeRecord(r); err != nil {
+				t.Fatal(err)
+			}
+			l2, err := s.Claim(ctx, "kv", Claimant{Run: "other"})
+			switch {
+			case c.granted && err != nil:
+				t.Error(err)
+			case c.granted && l2.Epoch() != 2:
+				t.Errorf("epoch is %d, want 2", l2.Epoch())
+			case !c.granted:
+				heldBy(t, err, r.PID)
+			}
+		})
+	}
+}
+
+func TestOpenSaysWhatIsWrong(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "f")
+	if err := os.WriteFile(file, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := Open(file); err == nil || !strings.Contains(err.Error(), file) {
+		t.Errorf("a file as root: %v", err)
+	}
+}
