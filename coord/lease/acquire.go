@@ -40,7 +40,7 @@ func WithPriority(p int32) AcquireOption { return func(o *acquireOptions) { o.ca
 //
 // It never shares a claim: one that this process holds, through this handle or
 // another, is waited for like any other. ctx bounds the waiting; the claim
-// lasts until Release. The errors are ctx's cause, ErrTermsExhausted, shm.ErrGone
+// lasts until Release. The errors are ctx's cause, ErrClosed, ErrTermsExhausted, shm.ErrGone
 // (the file was removed), heartbeat.ErrFull (no free seat), and those of
 // [election.Election.Promote].
 func (l *OwnerLease[T]) Acquire(ctx context.Context, opts ...AcquireOption) (*Claim[T], error) {
@@ -60,7 +60,20 @@ func (l *OwnerLease[T]) acquire(ctx context.Context, o acquireOptions) (*keeper,
 	case l.turn <- struct{}{}:
 	case <-ctx.Done():
 		return nil, context.Cause(ctx)
+	case <-l.closing:
+		return nil, ErrClosed
 	}
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	won := make(chan struct{})
+	defer close(won)
+	go func() {
+		select {
+		case <-l.closing:
+			cancel(ErrClosed)
+		case <-won:
+		}
+	}()
 	k, err := contend(ctx, l.e, o)
 	if err != nil {
 		<-l.turn

@@ -6,6 +6,7 @@ import (
 	"io/fs"
 	"sync"
 	"sync/atomic"
+	"time"
 
 	"github.com/standbyd/standbyd/coord/election"
 	"github.com/standbyd/standbyd/coord/shm"
@@ -30,9 +31,10 @@ type OwnerLease[T any] struct {
 	seg  *shm.Segment
 	with scratch[T]
 
-	turn   chan struct{} // holds one claim of this handle
-	keeper atomic.Pointer[keeper]
-	once   sync.Once
+	turn    chan struct{} // holds the one Acquire or claim of this handle
+	keeper  atomic.Pointer[keeper]
+	closing chan struct{}
+	once    sync.Once
 }
 
 // Create makes a segment with the payload initial at path, and opens it.
@@ -95,7 +97,7 @@ func handle[T any](seg *shm.Segment) (*OwnerLease[T], error) {
 		seg.Close()
 		return nil, err
 	}
-	return &OwnerLease[T]{view: *v, e: election.Attach(seg), seg: seg, turn: make(chan struct{}, 1)}, nil
+	return &OwnerLease[T]{view: *v, e: election.Attach(seg), seg: seg, turn: make(chan struct{}, 1), closing: make(chan struct{})}, nil
 }
 
 // View is the payload for those who read.
@@ -113,16 +115,24 @@ func (l *OwnerLease[T]) Path() string { return l.seg.Path() }
 func (l *OwnerLease[T]) Flush() error      { return l.seg.Flush() }
 func (l *OwnerLease[T]) FlushAsync() error { return l.seg.FlushAsync() }
 
-// Close releases the handle's claim, gives back its writer slot, and unmaps
-// the segment: no other method may be running or follow, nor one of its claims
-// and views. A lease that the classic verbs still own stays owned, and a handle
-// that is opened again by the same process goes on with it. A second Close
-// does nothing.
+// Close ends an Acquire that waits, releases the handle's claim, gives back its
+// writer slot, and unmaps the segment: no other method may be running or
+// follow, nor one of its claims and views. A lease that the classic verbs still
+// own stays owned, and a handle that is opened again by the same process goes
+// on with it. A second Close does nothing.
 func (l *OwnerLease[T]) Close() error {
 	var err error
 	l.once.Do(func() {
-		if k := l.keeper.Load(); k != nil {
-			_ = k.release(context.Background())
+		close(l.closing)
+		for out := false; !out; {
+			if k := l.keeper.Load(); k != nil {
+				_ = k.release(context.Background())
+			}
+			select {
+			case l.turn <- struct{}{}:
+				out = true
+			case <-time.After(time.Millisecond): // an Acquire is on its way out, or just won
+			}
 		}
 		l.view.p.Close()
 		err = l.seg.Close()
