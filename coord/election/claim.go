@@ -67,27 +67,27 @@ func (e *Election) claim(a *Attempt) (Grant, Why, error) {
 		// C1: the epoch before the owner word. A claimant that is paused in
 		// between then finds the owner fresher than it is, never staler.
 		epoch := s.Epoch.Load()
-		pause(pointClaimEpoch)
+		pause(pointClaimOwner)
 		// C2
 		owner := s.Owner.Load()
 		pid, term := shm.UnpackOwner(owner)
+		pause(pointClaimBeat)
 		beatWord := s.Heartbeat[term&1].Load()
 		beat := shm.UnpackHeartbeat(beatWord)
 		if beat.Tag != uint32(term) {
 			continue
 		}
 		// C3: an owner in its own term.
-		if pid == a.PID {
-			if term != a.Term {
-				return Grant{}, WhyOwnClaim, nil
-			}
+		if pid == a.PID && term == a.Term {
 			if !beat.Sealed {
 				return Grant{Term: term, Previous: pid}, 0, nil
 			}
+			pause(pointClaimUnseal)
 			s.Owner.CompareAndSwap(owner, shm.PackOwner(0, term))
 			continue
 		}
 		// C4
+		pause(pointClaimControl)
 		if no := e.forbids(a); no != 0 {
 			return Grant{}, no, nil
 		}
@@ -95,7 +95,13 @@ func (e *Election) claim(a *Attempt) (Grant, Why, error) {
 			return Grant{}, 0, ErrTermsExhausted
 		}
 		// C5: may I?
+		pause(pointClaimProof)
 		why := e.mayTake(a, pid, epoch, beat)
+		if why == causeNone && pid == a.PID {
+			// Another claim of this process, or one of a dead process that had
+			// its pid and no seat: only its beats tell, as with anybody's.
+			return Grant{}, WhyOwnClaim, nil
+		}
 		if why == causeNone {
 			return Grant{}, WhyHeld, nil
 		}
@@ -104,10 +110,11 @@ func (e *Election) claim(a *Attempt) (Grant, Why, error) {
 			detected = proc.MonoNow()
 		}
 		// C6: the heartbeat of the term to come, before the term.
-		pause(pointClaimBeat)
+		pause(pointClaimPrepare)
 		next := s.Heartbeat[(term+1)&1]
 		nextWord := next.Load()
 		fresh := shm.PackHeartbeat(uint32(term+1), epoch, false)
+		pause(pointClaimPrepareCAS)
 		switch n := shm.UnpackHeartbeat(nextWord); n.Tag {
 		case uint32(term - 1):
 			if !next.CompareAndSwap(nextWord, fresh) {
@@ -123,6 +130,7 @@ func (e *Election) claim(a *Attempt) (Grant, Why, error) {
 		// C7: the payload's commit word, before the owner word changes.
 		var commit uint64
 		if s.HasPayload() {
+			pause(pointClaimCommit)
 			commit = s.Commit.Load()
 		}
 		// C8: taken as stale, the owner must not have beaten since it was judged.
@@ -133,7 +141,7 @@ func (e *Election) claim(a *Attempt) (Grant, Why, error) {
 			}
 		}
 		// C9
-		pause(pointClaimOwner)
+		pause(pointClaimTake)
 		if !s.Owner.CompareAndSwap(owner, shm.PackOwner(a.PID, term+1)) {
 			continue
 		}
@@ -142,6 +150,7 @@ func (e *Election) claim(a *Attempt) (Grant, Why, error) {
 		if s.HasPayload() && !e.adopt(a.PID, term+1, commit) {
 			return Grant{}, WhyHeld, nil
 		}
+		pause(pointClaimRecord)
 		r := shm.ClaimRecord{PID: a.PID, Previous: pid, Seat: a.Seat, Reason: uint64(why), DetectedAt: detected}
 		if a.Stamp {
 			r.ClaimedAt = proc.MonoNow()
@@ -219,7 +228,9 @@ func (e *Election) adopt(pid uint32, term uint64, seen uint64) bool {
 		if e.seg.Commit.CompareAndSwap(seen, c.Pack()) {
 			return true
 		}
+		pause(pointClaimAdoptAgain)
 		seen = e.seg.Commit.Load()
+		pause(pointClaimAdoptOwner)
 		if e.seg.Owner.Load() != shm.PackOwner(pid, term) {
 			return false
 		}
