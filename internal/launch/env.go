@@ -4,6 +4,7 @@ package launch
 
 import (
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 )
@@ -18,11 +19,19 @@ const firstFD = 3
 // LISTEN_FDS and LISTEN_FDNAMES (names separated by colons), as systemd has
 // them, STANDBYD_LISTEN_FDS ("http=3,admin=4") and STANDBYD_SEGMENT_FD. Without
 // listeners, or without a segment, the respective ones are absent, also if env
-// had them. LISTEN_PID is left to the stage, which knows the pid.
+// had them. Of a variable that env has twice, the last one is kept: programs
+// differ in which one they find. LISTEN_PID is left to the stage, which knows the pid.
 func Environ(env, listenNames []string, segment bool) []string {
 	out := make([]string, 0, len(env)+len(ownVariables))
+	place := make(map[string]int, len(env))
 	for _, kv := range env {
-		if name, _, _ := strings.Cut(kv, "="); !isOwn(name) {
+		name, _, _ := strings.Cut(kv, "=")
+		if i, twice := place[name]; twice {
+			out[i] = kv
+			continue
+		}
+		if !slices.Contains(ownVariables, name) {
+			place[name] = len(out)
 			out = append(out, kv)
 		}
 	}
@@ -40,13 +49,4 @@ func Environ(env, listenNames []string, segment bool) []string {
 		out = append(out, "STANDBYD_SEGMENT_FD="+strconv.Itoa(firstFD+len(listenNames)))
 	}
 	return out
-}
-
-func isOwn(name string) bool {
-	for _, v := range ownVariables {
-		if v == name {
-			return true
-		}
-	}
-	return false
 }

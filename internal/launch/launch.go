@@ -45,7 +45,8 @@ type Spec struct {
 	// Segment, see Environ, and removes what it already says about them.
 	Env []string
 	Dir string // working directory; empty keeps the parent's
-	// Credential changes the user; nil keeps the parent's.
+	// Credential changes the user; nil keeps the parent's, and so does the
+	// parent's own if it is not root.
 	Credential *Credential
 	// Umask is set before exec, -1 keeps the parent's. Needs Staged.
 	Umask int
@@ -173,6 +174,9 @@ func (spec *Spec) check() error {
 				return fmt.Errorf("%q contains a zero byte", s)
 			}
 		}
+	}
+	if c := spec.Credential; c != nil && os.Geteuid() != 0 && int(c.UID) == os.Geteuid() && int(c.GID) == os.Getegid() {
+		spec.Credential = nil // nothing to change, and not even that is allowed
 	}
 	spec.Env = Environ(spec.Env, spec.ListenNames, spec.Segment != nil)
 	return nil

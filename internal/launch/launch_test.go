@@ -38,7 +38,7 @@ func TestStagedProgramGetsWhatWasOrdered(t *testing.T) {
 	segment := output(t)
 	out := output(t)
 	spec := self("report")
-	spec.Env = []string{"A=1", "BYTES=\xff\xfe", "LISTEN_PID=7", "STANDBYD_SEGMENT_FD=99"}
+	spec.Env = []string{"A=0", "A=1", "BYTES=\xff\xfe", "LISTEN_PID=7", "STANDBYD_SEGMENT_FD=99"}
 	spec.Dir, spec.Umask, spec.Stdout = dir, 0o27, out
 	spec.Listeners, spec.ListenNames, spec.Segment = files, []string{"http", "admin"}, segment
 	p := start(t, spec)

@@ -14,7 +14,6 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"strings"
 )
 
 const (
@@ -58,18 +57,6 @@ func (m Message) CloseFiles() {
 	for _, f := range m.Files {
 		f.Close()
 	}
-}
-
-// parseState reads KEY=VALUE lines; anything else in the text is skipped, so
-// that a newer sender can say more.
-func parseState(text string) map[string]string {
-	fields := make(map[string]string)
-	for line := range strings.SplitSeq(text, "\n") {
-		if key, value, ok := strings.Cut(line, "="); ok && key != "" {
-			fields[key] = value
-		}
-	}
-	return fields
 }
 
 // CheckPath says whether path fits into a socket address on this system.

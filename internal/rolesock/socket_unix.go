@@ -9,6 +9,7 @@ import (
 	"io/fs"
 	"net"
 	"os"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"syscall"
@@ -112,6 +113,18 @@ func (s *Socket) Receive() (Message, error) {
 		m.Fields = parseState(string(s.buf[:n]))
 		return m, nil
 	}
+}
+
+// parseState reads KEY=VALUE lines; anything else in the text is skipped, so
+// that a newer sender can say more.
+func parseState(text string) map[string]string {
+	fields := make(map[string]string)
+	for line := range strings.SplitSeq(text, "\n") {
+		if key, value, ok := strings.Cut(line, "="); ok && key != "" {
+			fields[key] = value
+		}
+	}
+	return fields
 }
 
 // readControl takes files and credentials out of a datagram's control part.
