@@ -155,3 +155,97 @@ func TestKillPlugin(t *testing.T) {
 	}
 	d.verify("kv")
 }
+
+// A plugin with a veto: whom it refuses never leads, however often the others die.
+func TestVeto(t *testing.T) {
+	t.Parallel()
+	d := configure(t, `
+[role.idle]
+command = ["@SELF", "@DIR"]
+env = { E2E_PLAYS = "worker-idle" }
+workers = 3
+failovers = 1000
+burst = 1000
+restart_delay = "20ms"
+
+[[role.idle.plugin]]
+name = "vetoes"
+command = ["@SELF"]
+env = { E2E_PLAYS = "plugin-vetoes", E2E = "@DIR" }
+`)
+	d.start()
+	before := d.whole("idle")
+	for range 4 {
+		kill(t, before.LeaderPID, syscall.SIGKILL)
+		d.successor("idle", before)
+		before = d.whole("idle")
+	}
+	for _, r := range d.history("idle") {
+		if r.To == "idle-0" {
+			t.Errorf("idle-0 led: %+v", r)
+		}
+	}
+	d.verify("idle")
+}
+
+// A leader whose process lives and whose work has stopped is replaced, if it
+// reports progress at all.
+func TestWedgedLeader(t *testing.T) {
+	t.Parallel()
+	d := configure(t, `
+[role.wedge]
+command = ["@SELF", "@DIR"]
+env = { E2E_PLAYS = "worker-wedges" }
+workers = 3
+progress_timeout = "500ms"
+drain_timeout = "300ms"
+failovers = 1000
+burst = 1000
+restart_delay = "20ms"
+`)
+	d.start()
+	var last roleStatus
+	for range 3 {
+		d.await("the next one leads", func() (bool, string) {
+			r := d.role("wedge")
+			ok := r.State == "led" && r.Token > last.Token && r.LeaderPID != last.LeaderPID
+			if ok {
+				last = r
+			}
+			return ok, fmt.Sprintf("%+v", r)
+		})
+	}
+	d.verify("wedge")
+}
+
+// Too many leaders die: the role is held, says why and what to type.
+func TestHeldRole(t *testing.T) {
+	t.Parallel()
+	d := configure(t, strings.Replace(storeConfig(`cool_down = "1h"`), "failovers = 1000", "failovers = 3", 1))
+	d.start()
+	before := d.whole("kv")
+	l := write(t, d.url, 1)
+	for range 3 {
+		l.more(3)
+		kill(t, before.LeaderPID, syscall.SIGKILL)
+		before = d.successor("kv", before)
+	}
+	l.more(3) // the last one may still lead
+	kill(t, before.LeaderPID, syscall.SIGKILL)
+	d.await("the role is held and says what to type", func() (bool, string) {
+		r := d.role("kv")
+		return r.State == "held" && r.Leader == "" && strings.Contains(r.Why, "ack"), fmt.Sprintf("%+v", r)
+	})
+	acked := l.total()
+	d.run("ack", "kv")
+	after := d.whole("kv")
+	if after.Term != before.Term+1 {
+		t.Errorf("term %d follows %d", after.Term, before.Term)
+	}
+	l.more(3)
+	if l.total() <= acked {
+		t.Error("no write after ack")
+	}
+	l.close()
+	d.verify("kv")
+}

@@ -212,6 +212,7 @@ type (
 		Name      string         `json:"name"`
 		State     string         `json:"state"`
 		Why       string         `json:"why"`
+		Segment   string         `json:"segment"`
 		Leader    string         `json:"leader"`
 		LeaderPID int            `json:"leader_pid"`
 		Term      uint64         `json:"term"`

@@ -4,20 +4,25 @@ package e2e
 
 import (
 	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
 	"time"
 )
 
-// store is the config of a kv role with a plugin. Its budget is large: the
-// tests kill more than a person would want to see.
+// store is the config of a kv role with a plugin. Its budget is large, because
+// the tests kill more than a person would want to see, and its grace too: a
+// machine that is busy with other tests must not look like a hang.
 const store = `
 [role.kv]
 command = ["@BIN/kv", "--data", "data"]
 workers = 3
 tick = "50ms"
-grace = 20
+grace = %s
+fence_timeout = "30s"
 failovers = 1000
 burst = 1000
 restart_delay = "20ms"
@@ -36,7 +41,15 @@ env = { E2E = "@DIR" }
 config = { dir = "snapshots", source = "data", every = "1s", keep = 3 }
 `
 
-func storeConfig(settings string) string { return fmt.Sprintf(store, settings) }
+func storeConfig(settings string) string { return fmt.Sprintf(store, "200", settings) }
+
+// hangConfig is storeConfig for tests in which a hang must be found.
+func hangConfig(settings string) string { return fmt.Sprintf(store, fmt.Sprint(hangGrace), settings) }
+
+const (
+	hangGrace = 30
+	hangAfter = (hangGrace + 1) * 50 * time.Millisecond
+)
 
 // The leader is killed, again and again, under clients that write.
 func TestKillLeader(t *testing.T) {
@@ -90,7 +103,7 @@ func (r record) measured(t *testing.T, what string, us *float64) {
 // A hung leader is gone before the next one leads.
 func TestStopLeader(t *testing.T) {
 	t.Parallel()
-	d := configure(t, storeConfig(`fence = "process"`))
+	d := configure(t, hangConfig(`fence = "process"`))
 	d.start()
 	before := d.whole("kv")
 	l := write(t, d.url, 2)
@@ -114,7 +127,7 @@ func TestStopLeader(t *testing.T) {
 // leads: nothing that it does then counts, and it joins in again.
 func TestStopAndContinueLeader(t *testing.T) {
 	t.Parallel()
-	d := configure(t, storeConfig(`fence = "token"`))
+	d := configure(t, hangConfig(`fence = "token"`))
 	d.start()
 	before := d.whole("kv")
 	l := write(t, d.url, 4)
@@ -169,7 +182,7 @@ func TestKillEverybody(t *testing.T) {
 
 func TestDrill(t *testing.T) {
 	t.Parallel()
-	d := configure(t, storeConfig(""))
+	d := configure(t, hangConfig(""))
 	d.start()
 	before := d.whole("kv")
 	l := write(t, d.url, 2)
@@ -206,7 +219,7 @@ func TestDrill(t *testing.T) {
 // The whole machine pauses: nobody is condemned for that.
 func TestPauseEverything(t *testing.T) {
 	t.Parallel()
-	d := configure(t, storeConfig(""))
+	d := configure(t, hangConfig(""))
 	d.start()
 	before := d.whole("kv")
 	l := write(t, d.url, 2)
@@ -217,7 +230,7 @@ func TestPauseEverything(t *testing.T) {
 		for _, pid := range pids {
 			kill(t, pid, syscall.SIGSTOP)
 		}
-		time.Sleep(3 * time.Second) // of 1.05 s that are a hang
+		time.Sleep(hangAfter + 2*time.Second)
 		if last {
 			pids = append(pids[1:], pids[0])
 		}
@@ -228,6 +241,67 @@ func TestPauseEverything(t *testing.T) {
 		if after := d.whole("kv"); after.Term != before.Term || after.LeaderPID != before.LeaderPID {
 			t.Errorf("a pause of everything changed the leader: %+v, before %+v", after, before)
 		}
+	}
+	l.close()
+	d.verify("kv")
+}
+
+// The standby that takes over dies in the middle of it.
+func TestKillDuringTakeover(t *testing.T) {
+	t.Parallel()
+	d := configure(t, storeConfig(""))
+	d.start()
+	before := d.whole("kv")
+	l := write(t, d.url, 2)
+	for i := range rounds(6) {
+		l.more(3)
+		kill(t, before.LeaderPID, syscall.SIGKILL)
+		time.Sleep(time.Duration(i) * 150 * time.Microsecond) // the takeover takes about that long
+		for _, w := range before.Workers {
+			if w.PID != before.LeaderPID {
+				kill(t, w.PID, syscall.SIGKILL)
+				break
+			}
+		}
+		d.successor("kv", before)
+		l.more(3)
+		before = d.whole("kv")
+	}
+	l.close()
+	d.verify("kv")
+}
+
+// The role's segment is cut, or its folder removed: other roles do not notice,
+// the role goes on in a new segment with everything that it had.
+func TestDamagedSegment(t *testing.T) {
+	t.Parallel()
+	d := configure(t, storeConfig("")+`
+[role.other]
+command = ["@SELF", "@DIR"]
+env = { E2E_PLAYS = "worker-idle" }
+`)
+	d.start()
+	before := d.whole("kv")
+	other := d.whole("other")
+	l := write(t, d.url, 2)
+	for _, damage := range []func(segment string) error{
+		func(segment string) error { return os.Truncate(segment, 0) },
+		os.Remove,
+		func(segment string) error { return os.RemoveAll(filepath.Dir(segment)) },
+	} {
+		l.more(3)
+		if err := damage(before.Segment); err != nil {
+			t.Fatal(err)
+		}
+		d.await("another segment, and a leader in it", func() (bool, string) {
+			r := d.role("kv")
+			return r.Segment != before.Segment && r.State == "led" && r.Token > before.Token, fmt.Sprintf("%+v", r)
+		})
+		before = d.whole("kv")
+		l.more(3)
+	}
+	if after := d.whole("other"); after.Term != other.Term || !slices.Equal(after.pids(), other.pids()) {
+		t.Errorf("the other role was %+v and is %+v", other, after)
 	}
 	l.close()
 	d.verify("kv")

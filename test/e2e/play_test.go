@@ -36,6 +36,17 @@ var parts = map[string]func(){
 		fmt.Println(coord.Run(context.Background(), nil))
 		os.Exit(1)
 	},
+	"worker-wedges": func() { // makes progress for a while, then waits for ever
+		fmt.Println(coord.Run(context.Background(), func(ctx context.Context, l *coord.Leadership) error {
+			for range 20 {
+				l.Member().Pulse()
+				time.Sleep(20 * time.Millisecond)
+			}
+			fmt.Println("wedged")
+			select {}
+		}))
+		os.Exit(1)
+	},
 
 	// Plugins.
 	"plugin-junk": func() {
@@ -68,6 +79,7 @@ var parts = map[string]func(){
 			return nil
 		}))
 	},
+	"plugin-vetoes": func() { plugins.Serve(veto("idle-0")) },
 	"plugin-good": func() {
 		plugins.Serve(promoter(func(context.Context, plugins.Transition) error { return nil }))
 	},
@@ -76,6 +88,16 @@ var parts = map[string]func(){
 type promoter func(context.Context, plugins.Transition) error
 
 func (p promoter) OnPromote(ctx context.Context, t plugins.Transition) error { return p(ctx, t) }
+
+// veto refuses one worker.
+type veto string
+
+func (v veto) PrePromote(_ context.Context, t plugins.Transition) error {
+	if t.Worker == string(v) {
+		return fmt.Errorf("%s must not lead", t.Worker)
+	}
+	return nil
+}
 
 func play(part string) {
 	if f := parts[part]; f != nil {

@@ -120,13 +120,13 @@ func TestFailoverWithoutDaemon(t *testing.T) {
 // A stopped supervisor stops nothing else.
 func TestStopDaemon(t *testing.T) {
 	t.Parallel()
-	d := configure(t, storeConfig(""))
+	d := configure(t, hangConfig(""))
 	d.start()
 	before := d.whole("kv")
 	l := write(t, d.url, 2)
 	l.more(3)
 	kill(t, d.cmd.Process.Pid, syscall.SIGSTOP)
-	time.Sleep(2 * time.Second) // of 1.05 s that would be a hang
+	time.Sleep(hangAfter + time.Second)
 	l.more(3)
 	kill(t, before.LeaderPID, syscall.SIGKILL)
 	l.more(3)
