@@ -16,7 +16,7 @@ import (
 	"github.com/standbyd/standbyd/plugins/internal/wire"
 )
 
-const playKey = "STANDBYD_TEST_PLAY"
+const playKey = "TEST_PLAY"
 
 func TestMain(m *testing.M) {
 	switch os.Getenv(playKey) {

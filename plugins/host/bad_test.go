@@ -440,7 +440,7 @@ func TestStoppedPluginIsKilled(t *testing.T) {
 		if err := s.hooks.OnPromote(within(t, limit), leading(1)); err != nil {
 			t.Fatal(err)
 		}
-		syscall.Kill(pid, syscall.SIGSTOP)
+		freeze(t, pid)
 		if err := s.hooks.OnDemote(within(t, time.Second), leading(1)); !errors.Is(err, ErrHung) {
 			t.Fatalf("have %v", err)
 		}
@@ -453,7 +453,7 @@ func TestStoppedPluginIsKilled(t *testing.T) {
 		t.Parallel()
 		s := raise(t, play(t, playBare)) // without a Stop of its own
 		pid := s.until("running").PID
-		syscall.Kill(pid, syscall.SIGSTOP)
+		freeze(t, pid)
 		began := time.Now()
 		s.end()
 		if took := time.Since(began); took > 15*time.Second {
@@ -467,11 +467,32 @@ func TestStoppedPluginIsKilled(t *testing.T) {
 		t.Parallel()
 		s := raise(t, play(t, playTalker))
 		pid := s.until("running").PID
-		syscall.Kill(pid, syscall.SIGSTOP)
+		freeze(t, pid)
 		until(t, "another process", func() bool { now := s.hooks.Status().PID; return now != 0 && now != pid })
 		if last := s.hooks.Status().LastError; !strings.Contains(last, "health checks") {
 			t.Errorf("status says %q", last)
 		}
+	})
+}
+
+// freeze returns when no thread of the process can answer any more.
+func freeze(t *testing.T, pid int) {
+	t.Helper()
+	if err := syscall.Kill(pid, syscall.SIGSTOP); err != nil {
+		t.Fatal(err)
+	}
+	until(t, "every thread is stopped", func() bool {
+		stats, _ := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/stat", pid))
+		for _, file := range stats {
+			b, err := os.ReadFile(file)
+			if err != nil {
+				return false
+			}
+			if rest := string(b[strings.LastIndexByte(string(b), ')')+1:]); !strings.HasPrefix(rest, " T") {
+				return false
+			}
+		}
+		return len(stats) > 0
 	})
 }
 

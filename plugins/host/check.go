@@ -18,11 +18,10 @@ func Check(ctx context.Context, c Config) error {
 		return fmt.Errorf("check plugin %s: %w", c.Name, err)
 	}
 	defer os.RemoveAll(dir)
-	sockets, err := socketDir(dir, c.Name)
-	if err != nil {
+	if err := prepareSockets(dir); err != nil {
 		return fmt.Errorf("check plugin %s: %w", c.Name, err)
 	}
-	i, err := launch(ctx, &c, "", sockets, func(string) {}, true)
+	i, err := launch(ctx, &c, "", dir, func(string) {}, true)
 	if err != nil {
 		return fmt.Errorf("check plugin %s: %w", c.Name, err)
 	}

@@ -40,7 +40,6 @@ type incarnation struct {
 	conn   goplugin.ClientProtocol // closed by client.Kill
 	hooks  hookspb.HooksClient
 	about  *hookspb.DescribeResponse
-	socket string // go-plugin's folder for the socket
 
 	free  sync.Once
 	freed chan struct{} // closed when go-plugin has let go
@@ -66,6 +65,7 @@ func launch(ctx context.Context, c *Config, role, sockets string, log func(strin
 		return nil, needsPerson{err}
 	}
 	defer bin.close()
+	sweepSockets(sockets)
 
 	i := &incarnation{name: c.Name, freed: make(chan struct{})}
 	i.client = goplugin.NewClient(&goplugin.ClientConfig{
@@ -80,12 +80,13 @@ func launch(ctx context.Context, c *Config, role, sockets string, log func(strin
 		SyncStdout:       &lineWriter{each: func(line string) { log("stdout: " + plainLine(line)) }},
 		SyncStderr:       &lineWriter{each: func(line string) { log(plainLine(line)) }},
 		GRPCDialOptions:  []grpc.DialOption{grpc.WithChainUnaryInterceptor(everyCallEnds)},
-		RunnerFunc: func(_ hclog.Logger, spec *exec.Cmd, socket string) (runner.Runner, error) {
-			cmd := &exec.Cmd{Path: bin.path, Args: c.Command, Dir: c.Dir, Env: environment(os.Environ(), c.Env, spec.Env)}
+		RunnerFunc: func(_ hclog.Logger, spec *exec.Cmd, _ string) (runner.Runner, error) {
+			handshake := append(spec.Env, socketDirName+"="+sockets) // the last one counts
+			cmd := &exec.Cmd{Path: bin.path, Args: c.Command, Dir: c.Dir, Env: environment(os.Environ(), c.Env, handshake)}
 			if bin.file != nil {
 				bin.useVerified(cmd)
 			}
-			i.proc, i.socket = newProcess(cmd, log), socket
+			i.proc = newProcess(cmd, log)
 			return i.proc, nil
 		},
 	})
@@ -284,9 +285,6 @@ func (i *incarnation) release() <-chan struct{} {
 		go func() {
 			defer close(i.freed)
 			i.client.Kill()
-			if i.socket != "" {
-				os.RemoveAll(i.socket)
-			}
 		}()
 	})
 	return i.freed

@@ -43,6 +43,7 @@ func (p *plugin) keep(ctx context.Context, sockets string) {
 		}
 		delay = min(2*delay, restartMax)
 	}
+	sweepSockets(sockets)
 	p.update(func() {
 		p.pid, p.now = 0, nil
 		p.moveLocked(stateStopped)

@@ -19,7 +19,7 @@ import (
 
 // The test binary plays every plugin: puppets are registered beside their
 // tests, and one that no test starts fails the run.
-const puppetKey = "STANDBYD_TEST_PUPPET"
+const puppetKey = "TEST_PUPPET"
 
 var (
 	puppets    = map[string]func(){}
@@ -32,6 +32,7 @@ func puppet(name string, play func()) string {
 }
 
 func TestMain(m *testing.M) {
+	supervisor.Stage()
 	if name := os.Getenv(puppetKey); name != "" {
 		play, ok := puppets[name]
 		if !ok {

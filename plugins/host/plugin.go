@@ -64,8 +64,7 @@ func newPlugin(c Config) *plugin {
 // Start begins to start the process and returns at once.
 func (p *plugin) Start(_ context.Context, env supervisor.HookEnv) error {
 	p.env = env
-	sockets, err := socketDir(env.RuntimeDir, p.conf.Name)
-	if err != nil {
+	if err := prepareSockets(env.RuntimeDir); err != nil {
 		err = fmt.Errorf("start plugin %s: %w", p.conf.Name, err)
 		p.update(func() {
 			p.lastErr, p.tried = err.Error(), true
@@ -76,7 +75,7 @@ func (p *plugin) Start(_ context.Context, env supervisor.HookEnv) error {
 	ctx, quit := context.WithCancel(context.Background())
 	p.quit, p.kept = quit, make(chan struct{})
 	p.update(func() { p.moveLocked(stateStarting) })
-	go p.keep(ctx, sockets)
+	go p.keep(ctx, env.RuntimeDir)
 	return nil
 }
 

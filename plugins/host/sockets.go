@@ -1,39 +1,52 @@
 package host
 
 import (
-	"crypto/sha256"
-	"encoding/hex"
 	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
 	"runtime"
+	"strings"
 )
 
-// What go-plugin appends to the folder it is given: its own folder and the
-// socket, each with a random number of up to ten digits.
-const socketSuffix = len("/plugin-dir") + 10 + len("/plugin") + 10
+// go-plugin names a socket with this prefix and a random number of up to ten
+// digits. Into its environment goes our folder, and not the one that go-plugin
+// would make: its long name is for the limit of a socket's path.
+const (
+	socketPrefix  = "plugin"
+	socketDigits  = 10
+	socketDirName = "PLUGIN_UNIX_SOCKET_DIR"
+)
 
-// socketDir makes the private folder of one plugin's sockets in the role's and
-// empties it: a plugin that was killed leaves its socket.
-func socketDir(runtimeDir, plugin string) (string, error) {
-	if runtimeDir == "" {
-		return "", errors.New("make the folder for sockets: HookEnv.RuntimeDir is empty")
+// prepareSockets looks whether the folder is good for the sockets of one
+// plugin, makes it if it is missing, and empties it: a plugin that was killed
+// leaves its socket.
+func prepareSockets(dir string) error {
+	if dir == "" {
+		return errors.New("make the folder for sockets: HookEnv.RuntimeDir is empty")
 	}
-	// Names may be long, and the whole path may not.
-	sum := sha256.Sum256([]byte(plugin))
-	dir := filepath.Join(runtimeDir, hex.EncodeToString(sum[:3]))
-	if n, most := len(dir)+socketSuffix, longestSocket(); n > most {
-		return "", fmt.Errorf("the runtime folder %s is too long for sockets: %d bytes of path where the system allows %d; choose a shorter runtime_dir",
-			runtimeDir, n, most)
-	}
-	if err := os.RemoveAll(dir); err != nil {
-		return "", fmt.Errorf("clear the folder for sockets: %w", err)
+	if n, most := len(dir)+1+len(socketPrefix)+socketDigits, longestSocket(); n > most {
+		return fmt.Errorf("the folder %s is too long for sockets: %d bytes of path where the system allows %d; choose a shorter runtime_dir", dir, n, most)
 	}
 	if err := os.MkdirAll(dir, 0o700); err != nil {
-		return "", fmt.Errorf("make the folder for sockets: %w", err)
+		return fmt.Errorf("make the folder for sockets: %w", err)
 	}
-	return dir, nil
+	sweepSockets(dir)
+	return nil
+}
+
+// sweepSockets removes what processes of the plugin left. There is one at a
+// time, and it is not running now.
+func sweepSockets(dir string) {
+	left, _ := filepath.Glob(filepath.Join(globLiteral(dir), socketPrefix+"*"))
+	for _, p := range left {
+		_ = os.RemoveAll(p)
+	}
+}
+
+// globLiteral keeps the signs of a folder's name from being patterns.
+func globLiteral(dir string) string {
+	return strings.NewReplacer(`\`, `\\`, `*`, `\*`, `?`, `\?`, `[`, `\[`).Replace(dir)
 }
 
 func longestSocket() int {
