@@ -14,7 +14,9 @@ func (e *Election) Beat(pid uint32, term uint64) error {
 		if s.Owner.Load() != shm.PackOwner(pid, term) {
 			return ErrLost
 		}
+		pause(pointBeatEpoch)
 		epoch := s.Epoch.Load()
+		pause(pointBeatWord)
 		word := h.Load()
 		beat := shm.UnpackHeartbeat(word)
 		if beat.Sealed || beat.Tag != uint32(term) {
@@ -37,6 +39,7 @@ func (e *Election) Release(pid uint32, term uint64) error {
 	if pid == 0 || !e.seg.Owner.CompareAndSwap(shm.PackOwner(pid, term), shm.PackOwner(0, term)) {
 		return ErrNotOwner
 	}
+	pause(pointReleaseWake)
 	e.seg.WakeAll()
 	return nil
 }
@@ -47,6 +50,7 @@ func (e *Election) Release(pid uint32, term uint64) error {
 func (e *Election) Evict(dead func(pid uint32) bool) (term uint64, evicted bool) {
 	owner := e.seg.Owner.Load()
 	pid, term := shm.UnpackOwner(owner)
+	pause(pointEvictProof)
 	if pid == 0 || !dead(pid) {
 		return term, false
 	}
@@ -54,6 +58,7 @@ func (e *Election) Evict(dead func(pid uint32) bool) (term uint64, evicted bool)
 	if !e.seg.Owner.CompareAndSwap(owner, shm.PackOwner(0, term)) {
 		return term, false
 	}
+	pause(pointEvictWake)
 	e.seg.WakeAll()
 	return term, true
 }

@@ -2,18 +2,17 @@
 
 package election
 
-// Named points between two steps of the protocol, at which a test can stop a
-// process. Built without the tag interleave they are nothing.
-const (
-	pointClaimEpoch = iota
-	pointClaimBeat
-	pointClaimSeal
-	pointClaimOwner
-	pointClaimAdopt
-	pointBeat
-	pointEvict
-	pointTick
-	pointPublish
+import (
+	"context"
+	"time"
+
+	"github.com/standbyd/standbyd/internal/proc"
 )
 
-func pause(int) {}
+func pause(point) {}
+
+func monoNow() int64 { return proc.MonoNow() }
+
+func (e *Election) fence(ctx context.Context, p Promotion, active uint64, deadline time.Time) (changed bool, err error) {
+	return e.stop(ctx, p, active, deadline)
+}

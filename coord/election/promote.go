@@ -58,7 +58,8 @@ func (e *Election) Promote(ctx context.Context, p Promotion) error {
 		}
 		// P2
 		if pid != 0 && pid != p.PID && s.Params().Fence != shm.FenceToken {
-			changed, err := e.stop(ctx, p, active, deadline)
+			pause(pointFence)
+			changed, err := e.fence(ctx, p, active, deadline)
 			if err != nil {
 				return err
 			}
@@ -66,6 +67,7 @@ func (e *Election) Promote(ctx context.Context, p Promotion) error {
 				continue
 			}
 		}
+		pause(pointPublishControl)
 		if c := e.Control(); c.State == ControlClosed || c.State == ControlHeld {
 			return fmt.Errorf("lead in term %d: the role is %v: %w", p.Term, c.State, ErrForbidden)
 		}
@@ -75,7 +77,9 @@ func (e *Election) Promote(ctx context.Context, p Promotion) error {
 			continue
 		}
 		// P4
+		pause(pointPublishOwner)
 		if s.Owner.Load() != mine {
+			pause(pointPublishBack)
 			s.Active.CompareAndSwap(mine, shm.PackOwner(0, p.Term))
 			return fmt.Errorf("lead in term %d: %w", p.Term, ErrLost)
 		}
@@ -197,9 +201,11 @@ func (e *Election) Retire(pid uint32, term uint64) error {
 	if r := e.seg.Ring(term); r.Term.Load() == term && e.seg.Active.Load() == shm.PackOwner(pid, term) {
 		r.RetiredAt.Store(uint64(proc.MonoNow()))
 	}
+	pause(pointRetire)
 	if !e.seg.Active.CompareAndSwap(shm.PackOwner(pid, term), shm.PackOwner(0, term)) {
 		return ErrFenced
 	}
+	pause(pointRetireWake)
 	e.seg.WakeAll()
 	return nil
 }

@@ -1,7 +1,5 @@
 package election
 
-import "github.com/standbyd/standbyd/internal/proc"
-
 // Tick advances the epoch if a tick has passed since the last one, whoever
 // made it; every member and the supervisor call it, so that no single stopped
 // process freezes the epoch. It says whether it did. now is CLOCK_MONOTONIC in
@@ -21,23 +19,27 @@ func (e *Election) Tick(now int64) bool {
 	if elapsed < 0 {
 		// The caller's now may be older than another member's tick. Within one
 		// boot the clock, read after the word, cannot be behind it.
-		now = proc.MonoNow()
+		now = monoNow()
 		elapsed = now - int64(last)
 	}
 	if elapsed >= 0 && elapsed < tick {
 		return false
 	}
+	pause(pointTickEpoch)
 	epoch := s.Epoch.Load()
-	pause(pointTick)
+	pause(pointTickTake)
 	if !s.TickedAt.CompareAndSwap(last, uint64(now)) {
 		return false
 	}
 	if elapsed < 0 || elapsed/tick > int64(min(grace, 1<<30)) {
+		pause(pointTickForgive)
 		e.forgive(epoch)
 	}
+	pause(pointTickAdvance)
 	if !s.Epoch.CompareAndSwap(epoch, epoch+1) {
 		return false
 	}
+	pause(pointTickJudge)
 	if e.Stale() {
 		s.WakeAll()
 	}

@@ -1,0 +1,45 @@
+package election
+
+// A point is a place between two accesses of the protocol to shared words, at
+// which a process can be stopped or die. Each is named after the step that
+// comes next; built with the tag interleave, a test decides there who goes on.
+// Without it they are nothing.
+type point uint8
+
+const (
+	pointNone point = iota
+	pointClaimOwner
+	pointClaimBeat
+	pointClaimControl
+	pointClaimProof
+	pointClaimPrepare
+	pointClaimPrepareCAS
+	pointClaimCommit
+	pointClaimSeal
+	pointClaimTake
+	pointClaimAdopt
+	pointClaimAdoptAgain
+	pointClaimAdoptOwner
+	pointClaimRecord
+	pointClaimUnseal
+	pointBeatEpoch
+	pointBeatWord
+	pointBeat
+	pointReleaseWake
+	pointEvictProof
+	pointEvict
+	pointEvictWake
+	pointTickEpoch
+	pointTickTake
+	pointTickForgive
+	pointTickAdvance
+	pointTickJudge
+	pointFence
+	pointPublishControl
+	pointPublish
+	pointPublishOwner
+	pointPublishBack
+	pointRetire
+	pointRetireWake
+	numPoints
+)
