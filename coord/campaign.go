@@ -46,7 +46,7 @@ func (m *Member) campaign(ctx, leading context.Context, managed bool, rest *paus
 		}
 		err = m.promote(ctx, l)
 		if err == nil {
-			m.notify.say(sayLook)
+			m.notify.say(sayLook | sayActive)
 			return l, nil
 		}
 		l.cancel(err)

@@ -75,7 +75,7 @@ func (m *Member) nameOf(pid uint32) string {
 // Observe yields who leads, at once and after each change, until ctx ends, the
 // member closes or the loop breaks. The latest wins: a slow loop misses what
 // came between, and never slows the election. Changes are seen at the event
-// that made them while this member waits for its turn, else within a tick.
+// that made them, and at the latest with the next epoch.
 func (m *Member) Observe(ctx context.Context) iter.Seq[Info] {
 	return func(yield func(Info) bool) {
 		var last Info

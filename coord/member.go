@@ -180,7 +180,7 @@ func newMember(ctx context.Context, env environment, o options, mp *mapping, hel
 	if o.name != "" {
 		m.name = o.name
 	}
-	m.notify = notifier{path: env.notify, worker: m.name, listeners: held, bell: make(chan struct{}, 1)}
+	m.notify = notifier{path: env.notify, wakeAll: m.table.WakeAll, worker: m.name, listeners: held, bell: make(chan struct{}, 1)}
 	if o.candidate != nil {
 		m.candidate.Store(o.candidate)
 	} else {

@@ -15,16 +15,19 @@ const (
 	sayLook  uint32 = 1 << iota // the segment is worth a look
 	sayReady                    // this worker can take over
 	sayStore                    // the supervisor is a new one: here are its listeners
+	sayActive                   // this member leads: the other members look, too
 )
 
 // storeAttempts bounds how often the listeners are offered, once an epoch, to a
 // supervisor that holds its seat and does not receive: it may be about to.
 const storeAttempts = 300
 
-// notifier tells the supervisor over its datagram socket. All of it is hints:
-// the segment says what is true, and a supervisor that is away finds it there.
+// notifier tells the supervisor, over its datagram socket, and the other
+// members, by their event words, what a lead should not wait for. All of it is
+// hints: the segment says what is true, and whoever is away finds it there.
 type notifier struct {
-	path      string // empty: nobody to tell
+	path      string // empty: no supervisor to tell
+	wakeAll   func() // wakes the members of the segment
 	worker    string
 	listeners []heldListener
 	pending   atomic.Uint32
@@ -34,9 +37,6 @@ type notifier struct {
 
 // say asks for messages and returns at once.
 func (n *notifier) say(what uint32) {
-	if n.path == "" {
-		return
-	}
 	if what&sayStore != 0 {
 		n.stores.Store(storeAttempts)
 	}
@@ -78,6 +78,12 @@ func (n *notifier) run(stop <-chan struct{}) {
 // its place.
 func (n *notifier) flush() {
 	what := n.pending.Swap(0)
+	if what&sayActive != 0 {
+		n.wakeAll()
+	}
+	if n.path == "" {
+		return
+	}
 	if what&sayStore != 0 && len(n.listeners) > 0 {
 		files := make([]*os.File, len(n.listeners))
 		for i, l := range n.listeners {
