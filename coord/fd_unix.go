@@ -3,35 +3,34 @@
 package coord
 
 import (
+	"errors"
+	"fmt"
 	"os"
-	"syscall"
 
 	"golang.org/x/sys/unix"
 )
 
-// takeFD turns a descriptor that the process was launched with into a file.
-func takeFD(fd int, name string) (*os.File, error) {
+// checkFD says whether a descriptor that the process was launched with is
+// open, and as a socket that listens if it should be. From then on, programs
+// that this process starts do not inherit it.
+func checkFD(fd int, listens bool) error {
 	if _, err := unix.FcntlInt(uintptr(fd), unix.F_GETFD, 0); err != nil {
-		return nil, errBadFD
+		return errors.New("it is not open")
 	}
-	syscall.CloseOnExec(fd)
-	return os.NewFile(uintptr(fd), name), nil
+	if listens {
+		if on, err := unix.GetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_ACCEPTCONN); err != nil || on == 0 {
+			return errors.New("it is not a listening socket")
+		}
+	}
+	unix.CloseOnExec(fd)
+	return nil
 }
 
-// duplicate is an own descriptor of the file that f has open.
-func duplicate(f *os.File) (*os.File, error) {
-	conn, err := f.SyscallConn()
+// duplicate is a file of its own on the open file behind fd.
+func duplicate(fd int, name string) (*os.File, error) {
+	own, err := unix.FcntlInt(uintptr(fd), unix.F_DUPFD_CLOEXEC, firstFD)
 	if err != nil {
-		return nil, err
+		return nil, fmt.Errorf("duplicate descriptor %d (%s): %w", fd, name, err)
 	}
-	var fd int
-	var derr error
-	err = conn.Control(func(old uintptr) { fd, derr = unix.FcntlInt(old, unix.F_DUPFD_CLOEXEC, 3) })
-	if err == nil {
-		err = derr
-	}
-	if err != nil {
-		return nil, os.NewSyscallError("dup", err)
-	}
-	return os.NewFile(uintptr(fd), f.Name()), nil
+	return os.NewFile(uintptr(own), name), nil
 }

@@ -5,7 +5,7 @@ import (
 	"os"
 )
 
-// takeFD: launching by the supervisor does not exist on this system.
-func takeFD(int, string) (*os.File, error) { return nil, errBadFD }
+// checkFD: launching by a supervisor does not exist on this system.
+func checkFD(int, bool) error { return errors.ErrUnsupported }
 
-func duplicate(*os.File) (*os.File, error) { return nil, errors.ErrUnsupported }
+func duplicate(int, string) (*os.File, error) { return nil, errors.ErrUnsupported }

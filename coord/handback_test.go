@@ -9,6 +9,7 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
+	"strings"
 	"syscall"
 	"testing"
 
@@ -129,5 +130,21 @@ func TestListenerNotThere(t *testing.T) {
 	a.order("serve")
 	if e := a.expect("listener "); e != fmt.Sprintf("no such listener: %q (the role has: none)", "http") {
 		t.Errorf("error %q", e)
+	}
+}
+
+// The descriptor is enough: a worker of another user, or in another root,
+// cannot open the path.
+func TestSegmentByDescriptor(t *testing.T) {
+	s := newStage(t, nil)
+	a := s.enterWith([]*os.File{s.seg.File()}, "STANDBYD_SEGMENT=/nowhere/segment", "STANDBYD_SEGMENT_FD=3")
+	a.expect("lead 1")
+	bad := s.enterWith(nil, "STANDBYD_SEGMENT_FD=77")
+	if e := bad.expect("run "); !strings.Contains(e, "STANDBYD_SEGMENT_FD: descriptor 77: it is not open") {
+		t.Errorf("a wrong descriptor: %s", e)
+	}
+	no := s.enterWith([]*os.File{s.seg.File()}, "STANDBYD_LISTEN_FDS=http=3")
+	if e := no.expect("run "); !strings.Contains(e, "descriptor 3 (http): it is not a listening socket") {
+		t.Errorf("a listener that is none: %s", e)
 	}
 }

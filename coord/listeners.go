@@ -1,55 +1,29 @@
 package coord
 
 import (
-	"errors"
 	"fmt"
 	"net"
 	"os"
 	"strings"
-	"sync"
 )
 
-// inherited holds the descriptors that the process was launched with. They
-// belong to the process, not to a member: a process that leaves and joins
-// again finds them again, so nobody closes them.
-var inherited struct {
-	sync.Mutex
-	files map[int]*os.File
-}
-
-// inheritedFile is descriptor fd as a file that is never closed. From the
-// first call on, processes that this one starts do not inherit it.
-func inheritedFile(fd int, name string) (*os.File, error) {
-	inherited.Lock()
-	defer inherited.Unlock()
-	if f := inherited.files[fd]; f != nil {
-		return f, nil
-	}
-	f, err := takeFD(fd, name)
-	if err != nil {
-		return nil, fmt.Errorf("take over descriptor %d (%s): %w", fd, name, err)
-	}
-	if inherited.files == nil {
-		inherited.files = make(map[int]*os.File)
-	}
-	inherited.files[fd] = f
-	return f, nil
-}
-
-// heldListener is a socket that the supervisor holds for the role.
+// heldListener is a socket that the supervisor holds for the role, as this
+// process inherited it. The descriptor stays a bare number and belongs to the
+// process for as long as it lives: an os.File would enter it into the runtime's
+// poller, and every connection would wake every standby; and a process that
+// leaves and joins again wants to find it again.
 type heldListener struct {
 	name string
-	file *os.File
+	fd   int
 }
 
 func takeListeners(fds []listenFD) ([]heldListener, error) {
 	var held []heldListener
 	for _, l := range fds {
-		f, err := inheritedFile(l.fd, "listener "+l.name)
-		if err != nil {
-			return nil, fmt.Errorf("%w: %s: %w", ErrEnvironment, envListenFDs, err)
+		if err := checkFD(l.fd, true); err != nil {
+			return nil, fmt.Errorf("%w: %s: descriptor %d (%s): %w", ErrEnvironment, envListenFDs, l.fd, l.name, err)
 		}
-		held = append(held, heldListener{l.name, f})
+		held = append(held, heldListener(l))
 	}
 	return held, nil
 }
@@ -68,13 +42,38 @@ func (m *Member) listener(name string) (net.Listener, error) {
 		if h.name != name {
 			continue
 		}
-		ln, err := net.FileListener(h.file) // a duplicate of the descriptor
+		f, err := duplicate(h.fd, "listener "+name)
+		if err != nil {
+			return nil, err
+		}
+		defer f.Close()
+		ln, err := net.FileListener(f) // duplicates it once more
 		if err != nil {
 			return nil, fmt.Errorf("listen on the role's socket %q: %w", name, err)
 		}
 		return ln, nil
 	}
 	return nil, fmt.Errorf("%w: %q (the role has: %s)", ErrNoListener, name, listenerNames(m.listeners, ", "))
+}
+
+// listenerFiles are duplicates, the caller's to close.
+func listenerFiles(held []heldListener) ([]*os.File, error) {
+	var files []*os.File
+	for _, h := range held {
+		f, err := duplicate(h.fd, "listener "+h.name)
+		if err != nil {
+			closeAll(files)
+			return nil, err
+		}
+		files = append(files, f)
+	}
+	return files, nil
+}
+
+func closeAll(files []*os.File) {
+	for _, f := range files {
+		f.Close()
+	}
 }
 
 func listenerNames(held []heldListener, sep string) string {
@@ -87,5 +86,3 @@ func listenerNames(held []heldListener, sep string) string {
 	}
 	return strings.Join(names, sep)
 }
-
-var errBadFD = errors.New("it is not open")

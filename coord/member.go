@@ -102,15 +102,14 @@ func joinSupervised(ctx context.Context, env environment, o options) (*Member, e
 // passed on: it works where the path cannot be opened (another user, another
 // root), and cannot meet a newer segment of the same name.
 func openInherited(fd int, path string) (*shm.Segment, error) {
-	f, err := inheritedFile(fd, "segment")
-	if err != nil {
-		return nil, fmt.Errorf("%w: %s: %w", ErrEnvironment, envSegmentFD, err)
+	if err := checkFD(fd, false); err != nil {
+		return nil, fmt.Errorf("%w: %s: descriptor %d: %w", ErrEnvironment, envSegmentFD, fd, err)
 	}
-	own, err := duplicate(f)
+	f, err := duplicate(fd, path) // the first stays, for a process that joins again
 	if err != nil {
-		return nil, fmt.Errorf("open segment %s: %w", path, err)
+		return nil, err
 	}
-	return shm.OpenFile(own, path)
+	return shm.OpenFile(f, path)
 }
 
 // JoinFile takes a seat in the segment at path without a supervisor, and
@@ -180,7 +179,7 @@ func newMember(ctx context.Context, env environment, o options, mp *mapping, hel
 	if o.name != "" {
 		m.name = o.name
 	}
-	m.notify = notifier{path: env.notify, wakeAll: m.table.WakeAll, worker: m.name, listeners: held, bell: make(chan struct{}, 1)}
+	m.notify = notifier{path: env.notify, wakeAll: m.table.WakeAll, worker: env.name(), listeners: held, bell: make(chan struct{}, 1)}
 	if o.candidate != nil {
 		m.candidate.Store(o.candidate)
 	} else {

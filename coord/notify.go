@@ -2,7 +2,6 @@ package coord
 
 import (
 	"errors"
-	"os"
 	"strings"
 	"sync/atomic"
 
@@ -12,10 +11,10 @@ import (
 // Requests to the notify goroutine, one bit each: a request made twice before
 // it is served is served once.
 const (
-	sayLook  uint32 = 1 << iota // the segment is worth a look
-	sayReady                    // this worker can take over
-	sayStore                    // the supervisor is a new one: here are its listeners
-	sayActive                   // this member leads: the other members look, too
+	sayLook   uint32 = 1 << iota // the segment is worth a look
+	sayReady                     // this worker can take over
+	sayStore                     // the supervisor is a new one: here are its listeners
+	sayActive                    // this member leads: the other members look, too
 )
 
 // storeAttempts bounds how often the listeners are offered, once an epoch, to a
@@ -85,16 +84,7 @@ func (n *notifier) flush() {
 		return
 	}
 	if what&sayStore != 0 && len(n.listeners) > 0 {
-		files := make([]*os.File, len(n.listeners))
-		for i, l := range n.listeners {
-			files[i] = l.file
-		}
-		err := rolesock.Send(n.path, strings.Join([]string{
-			"FDSTORE=1",
-			"FDNAME=" + listenerNames(n.listeners, ":"),
-			envWorker + "=" + n.worker,
-		}, "\n"), files)
-		if err != nil && n.stores.Add(-1) > 0 {
+		if n.handBack() != nil && n.stores.Add(-1) > 0 {
 			n.pending.Or(sayStore)
 		}
 	}
@@ -104,6 +94,20 @@ func (n *notifier) flush() {
 	case what&sayLook != 0:
 		n.send(sayLook, "STANDBYD_LOOK=1")
 	}
+}
+
+// handBack sends the listeners to whoever receives now.
+func (n *notifier) handBack() error {
+	files, err := listenerFiles(n.listeners)
+	if err != nil {
+		return err
+	}
+	defer closeAll(files)
+	return rolesock.Send(n.path, strings.Join([]string{
+		"FDSTORE=1",
+		"FDNAME=" + listenerNames(n.listeners, ":"),
+		envWorker + "=" + n.worker,
+	}, "\n"), files)
 }
 
 // send sends one hint, and keeps it for later if the receiver is too busy to
