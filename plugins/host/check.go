@@ -2,6 +2,7 @@ package host
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
 )
@@ -23,6 +24,10 @@ func Check(ctx context.Context, c Config) error {
 	}
 	i, err := launch(ctx, &c, "", dir, func(string) {}, true)
 	if err != nil {
+		var own *HookError
+		if errors.As(err, &own) { // what the plugin says of its config, without the way there
+			return fmt.Errorf("check plugin %s: %s", c.Name, own.Msg)
+		}
 		return fmt.Errorf("check plugin %s: %w", c.Name, err)
 	}
 	// Whether it ends nicely is not what was asked.
