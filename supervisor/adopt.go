@@ -112,6 +112,7 @@ func (r *roleLoop) reuse(list workersFile) error {
 // end kills a process that cannot be adopted, with its group, and waits.
 func (r *roleLoop) end(p *launch.Process) {
 	p.KillGroup()
+	p.Signal(syscall.SIGKILL)
 	select {
 	case <-p.Done():
 	case <-time.After(endWait):
@@ -125,13 +126,17 @@ func (r *roleLoop) endStrays(living []adoptee) {
 	known := func(id proc.Identity) bool {
 		return slices.ContainsFunc(living, func(w adoptee) bool { return w.Identity == id })
 	}
-	for _, id := range strays(r.paths.dir, known) {
+	r.endUnknown("", "was started for this role and is on no list: ended", known)
+}
+
+// endUnknown ends what strays finds, and says so. Safe for any goroutine.
+func (r *roleLoop) endUnknown(worker, why string, known func(proc.Identity) bool) {
+	for _, id := range strays(r.paths.dir, worker, known) {
 		p, err := launch.Adopt(id)
 		if err != nil {
 			continue
 		}
-		r.emit(Event{Type: EventWarning, PID: id.PID, Text: fmt.Sprintf("pid %d was started for this role and is on no list: ended", id.PID)})
-		p.Signal(syscall.SIGKILL)
+		r.emit(Event{Type: EventWarning, Worker: worker, PID: id.PID, Text: fmt.Sprintf("pid %d %s", id.PID, why)})
 		r.end(p)
 	}
 }

@@ -258,7 +258,7 @@ func TestWorkersNoLongerInTheConfig(t *testing.T) {
 	if proc.Judge(list.Workers[0].Identity) == proc.Gone || proc.Judge(list.Workers[1].Identity) == proc.Gone {
 		t.Error("a worker that is still wanted was ended")
 	}
-	if left := strays(roleDir(c.RuntimeDir, "gone"), nobody); len(left) > 0 {
+	if left := strays(roleDir(c.RuntimeDir, "gone"), "", nobody); len(left) > 0 {
 		t.Errorf("left: %v", left)
 	}
 }
@@ -309,7 +309,7 @@ func TestStraysAreEnded(t *testing.T) {
 	known := func(id proc.Identity) bool {
 		return slices.ContainsFunc(list.Workers, func(w listedWorker) bool { return w.Identity == id })
 	}
-	if got := strays(roleDir(c.RuntimeDir, "kv"), known); len(got) != 0 {
+	if got := strays(roleDir(c.RuntimeDir, "kv"), "", known); len(got) != 0 {
 		t.Errorf("children of living workers count as strays: %v", got)
 	}
 	for _, w := range list.Workers {
@@ -317,7 +317,12 @@ func TestStraysAreEnded(t *testing.T) {
 	}
 	var orphans []proc.Identity
 	eventually(t, "the children are orphans", func() bool {
-		orphans = strays(roleDir(c.RuntimeDir, "kv"), nobody)
+		for _, w := range list.Workers {
+			if proc.Judge(w.Identity) != proc.Gone {
+				return false
+			}
+		}
+		orphans = strays(roleDir(c.RuntimeDir, "kv"), "", nobody)
 		return len(orphans) == 3
 	})
 	start(t, c).until("the role is full", full)
@@ -326,4 +331,22 @@ func TestStraysAreEnded(t *testing.T) {
 			t.Errorf("%v lives", id)
 		}
 	}
+}
+
+// TestWhatAWorkerLeavesBehindIsEnded: a child in a session of its own survives
+// the process group.
+func TestWhatAWorkerLeavesBehindIsEnded(t *testing.T) {
+	c := newConfig(t, "forks")
+	w := start(t, c)
+	before := w.until("the role is full", full)
+	syscall.Kill(before.LeaderPID, syscall.SIGKILL)
+	w.until("it is back", func(r RoleStatus) bool {
+		return full(r) && r.Term == 2 && r.LastFailover != nil && r.LastFailover.To == r.Leader
+	})
+	known := func(id proc.Identity) bool {
+		return slices.Contains(pidsIn(w.sup.Snapshot().Roles[0]), id.PID)
+	}
+	eventually(t, "its child is gone", func() bool { return len(strays(roleDir(c.RuntimeDir, "kv"), "", known)) == 0 })
+	w.shutdown()
+	w.noProcesses()
 }

@@ -180,9 +180,12 @@ func (r *roleLoop) bury(i int) {
 		r.emit(Event{Type: EventWarning, Worker: r.st.workers[i].name, PID: id.PID, Text: err.Error()})
 	}
 	r.next(inLook{})
-	c := r.posts[i].capture
+	c, name := r.posts[i].capture, r.st.workers[i].name
 	go func() {
 		<-l.opened
+		// Children in groups of their own escaped the kill. They tell by their
+		// environment whose they are; the worker's next process comes later.
+		r.endUnknown(name, "was left behind by "+name+" outside its process group: ended", func(proc.Identity) bool { return false })
 		if c != nil {
 			c.Drain()
 		}

@@ -184,7 +184,7 @@ func testRole(t *testing.T, dir, kind string) RoleConfig {
 
 // newConfig has a short path: sockets are in the runtime folder.
 func newConfig(t *testing.T, kind string) Config {
-	dir, err := os.MkdirTemp("", "sb")
+	dir, err := os.MkdirTemp("", "svt")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -321,7 +321,7 @@ func (w *world) leads() []string {
 // noProcesses checks that nobody is left of the first role.
 func (w *world) noProcesses() {
 	w.t.Helper()
-	left := strays(roleDir(w.config.RuntimeDir, "kv"), nobody)
+	left := strays(roleDir(w.config.RuntimeDir, "kv"), "", nobody)
 	if len(left) != 0 {
 		w.t.Errorf("processes are left: %v", left)
 	}

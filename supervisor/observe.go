@@ -122,6 +122,7 @@ func (t *turn) gainLeader() {
 		Previous: s.ledBy, Reason: told, Segment: s.segment}
 	t.emit(Event{Type: EventLeaderActive, Worker: name, PID: int(s.active.pid), Token: s.told.Token, Reason: told})
 	s.ledBy = name
+	defer func() { s.ledTerm = s.led.term }()
 	if s.active.term > s.recorded {
 		s.pending = &pendingRecord{term: s.active.term}
 	}
@@ -247,10 +248,11 @@ func (t *turn) entryAfter(term uint64) *ringView {
 	return nil
 }
 
-// activeBefore is the last term before one that really led.
+// activeBefore is the last term before one that really led. A leader that
+// died between the active word and its own stamp led all the same, if we saw it.
 func (t *turn) activeBefore(term uint64) *ringView {
 	for i := len(t.s.ring) - 1; i >= 0; i-- {
-		if e := &t.s.ring[i]; e.term < term && e.activated != 0 {
+		if e := &t.s.ring[i]; e.term < term && (e.activated != 0 || e.term == t.s.ledTerm || t.s.drill != nil && e.term == t.s.drill.term) {
 			return e
 		}
 	}

@@ -107,7 +107,13 @@ func TestStoppedLeaderIsFencedAndReplaced(t *testing.T) {
 	if records[0].From != before.Leader || records[0].Reason != role.ReasonDrill {
 		t.Errorf("record: %+v", records[0])
 	}
-	w.until("the stopped worker is back", func(r RoleStatus) bool { return full(r) && r.Term > before.Term })
+	w.until("the stopped worker is back", func(r RoleStatus) bool {
+		restarts := 0
+		for _, ws := range r.Workers {
+			restarts += ws.Restarts
+		}
+		return full(r) && r.Term > before.Term && restarts == 1
+	})
 	found := false
 	for _, e := range w.sup.RecentEvents() {
 		found = found || e.Type == EventWorkerExited && e.PID == before.LeaderPID && e.Exit.Signal == "SIGKILL"

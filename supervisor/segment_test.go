@@ -6,6 +6,7 @@ import (
 	"net"
 	"os"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -45,13 +46,27 @@ func TestLostSegmentIsReplaced(t *testing.T) {
 	}
 }
 
+// chosen is the first worker that it is asked about.
+type chosen struct {
+	mu   sync.Mutex
+	name string
+}
+
+func (c *chosen) is(name string) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.name == "" {
+		c.name = name
+	}
+	return c.name == name
+}
+
 func TestVetoSendsTheNextCandidate(t *testing.T) {
 	c := newConfig(t, "good")
-	vetoed := ""
+	var vetoed chosen
 	h := &recorder{gate: true}
 	h.on = func(moment string, tr role.Transition) error {
-		if moment == "ask" && (vetoed == "" || vetoed == tr.Worker) {
-			vetoed = tr.Worker
+		if moment == "ask" && vetoed.is(tr.Worker) {
 			return errors.New("not this one")
 		}
 		return nil
@@ -60,8 +75,8 @@ func TestVetoSendsTheNextCandidate(t *testing.T) {
 	w := start(t, c)
 	r := w.until("the role is led", led)
 	calls := h.list()
-	if r.Leader == vetoed || vetoed == "" || r.Token.Term() < 2 {
-		t.Errorf("%s leads in %s; vetoed %s; %q", r.Leader, r.Token, vetoed, calls)
+	if vetoed.is(r.Leader) || r.Token.Term() < 2 {
+		t.Errorf("%s leads in %s; vetoed %s; %q", r.Leader, r.Token, vetoed.name, calls)
 	}
 	if !r.Protection.Gate {
 		t.Error("the gate is not shown")
@@ -98,17 +113,18 @@ func TestHookFailureDemotes(t *testing.T) {
 	c := newConfig(t, "good")
 	c.Roles[0].HookFailure = "demote"
 	h := &recorder{}
-	first := ""
+	var first chosen
 	h.on = func(moment string, tr role.Transition) error {
-		if moment == "promote" && (first == "" || first == tr.Worker) {
-			first = tr.Worker
+		if moment == "promote" && first.is(tr.Worker) {
 			return errors.New("cannot")
 		}
 		return nil
 	}
 	c.Roles[0].Hooks = []NamedHooks{{"rec", h}}
 	w := start(t, c)
-	w.until("another one leads", func(r RoleStatus) bool { return led(r) && r.Term > 1 && r.Leader != first && r.Plugins[0].LastError == "" })
+	w.until("another one leads", func(r RoleStatus) bool {
+		return led(r) && r.Term > 1 && !first.is(r.Leader) && r.Plugins[0].LastError == ""
+	})
 }
 
 func TestTakenPortIsAnErrorOfRun(t *testing.T) {

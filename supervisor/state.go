@@ -170,15 +170,16 @@ type state struct {
 	workers    []worker
 	control    controlWord
 
-	owner  hold
-	active hold
-	epoch  uint64
-	seats  []seatView
-	ring   []ringView
-	led    leadership // who leads, term 0 if nobody does
-	ledBy  string     // the worker that led last
-	claim  uint64     // owner term that is not active yet
-	claimS int64      // mono ns since when
+	owner   hold
+	active  hold
+	epoch   uint64
+	seats   []seatView
+	ring    []ringView
+	led     leadership // who leads, term 0 if nobody does
+	ledBy   string     // the worker that led last
+	ledTerm uint64     // and its term
+	claim   uint64     // owner term that is not active yet
+	claimS  int64      // mono ns since when
 
 	hooked   bool            // hooks have started
 	told     role.Transition // what the hooks were promoted for; token 0: nothing

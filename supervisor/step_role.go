@@ -70,6 +70,7 @@ const socketRetry = time.Second
 func renew(t *turn, in input) {
 	t.warn("segment %s cannot be used any more, all workers are started anew: %v", t.s.segment, in.(inLost).err)
 	t.loseLeader(role.ReasonCrash)
+	t.endDrill(in.(inLost).err)
 	t.s.phase, t.s.why = phaseRenewing, "the segment was lost; waits for the end of the workers that used it"
 	t.s.owner, t.s.active, t.s.asking = hold{}, hold{}, 0
 	t.s.retryAt, t.s.renewing = 0, false
@@ -94,7 +95,7 @@ func resume(t *turn, in input) {
 		return
 	}
 	s.generation, s.segment = got.generation, got.segment
-	s.recorded, s.counted, s.ring, s.seats = 0, 0, nil, nil
+	s.recorded, s.counted, s.ledTerm, s.ring, s.seats = 0, 0, 0, nil, nil
 	s.control = controlWord{gate: s.control.gate, nominee: -1}
 	s.phase = phaseStarting
 	t.setControl()
@@ -325,9 +326,14 @@ func (t *turn) close() {
 	s.control.mode, s.control.until, s.control.nominee = controlClosed, 0, -1
 	s.failing, s.retryAt, s.socketsS = nil, 0, 0
 	t.setControl()
-	if s.drill != nil {
-		respond(t, s.drill.reply, Record{}, ErrNotRunning)
-		s.drill = nil
+	t.endDrill(ErrNotRunning)
+}
+
+// endDrill gives up a drill that is under way.
+func (t *turn) endDrill(err error) {
+	if d := t.s.drill; d != nil {
+		respond(t, d.reply, Record{}, err)
+		t.s.drill = nil
 	}
 }
 

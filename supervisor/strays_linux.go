@@ -28,8 +28,9 @@ func environOf(pid int) map[string]string {
 
 // strays finds processes that were started as workers of a role (or by one)
 // and belong to none of the known workers: they are neither in its process
-// group nor below it.
-func strays(roleDir string, known func(proc.Identity) bool) []proc.Identity {
+// group nor below it. worker narrows it to what came from that one; empty
+// means any.
+func strays(roleDir, worker string, known func(proc.Identity) bool) []proc.Identity {
 	entries, err := os.ReadDir("/proc")
 	if err != nil {
 		return nil
@@ -38,7 +39,11 @@ func strays(roleDir string, known func(proc.Identity) bool) []proc.Identity {
 	var found []proc.Identity
 	for _, e := range entries {
 		pid, err := strconv.Atoi(e.Name())
-		if err != nil || ours[pid] || filepath.Dir(environOf(pid)["STANDBYD_SEGMENT"]) != roleDir {
+		if err != nil || ours[pid] {
+			continue
+		}
+		env := environOf(pid)
+		if filepath.Dir(env["STANDBYD_SEGMENT"]) != roleDir || worker != "" && env["STANDBYD_WORKER"] != worker {
 			continue
 		}
 		id, err := proc.Of(pid)

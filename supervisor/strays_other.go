@@ -5,4 +5,4 @@ package supervisor
 import "github.com/standbyd/standbyd/internal/proc"
 
 // strays needs the environment of other processes.
-func strays(string, func(proc.Identity) bool) []proc.Identity { return nil }
+func strays(string, string, func(proc.Identity) bool) []proc.Identity { return nil }
