@@ -57,14 +57,14 @@ func (m *Member) pass(b *beater, now int64) time.Duration {
 
 	m.elec.Tick(now)
 	epoch := m.elec.Epoch()
-	m.seat.Beat(epoch)
-	if n := m.progress.pulses.Load(); n != b.pulses {
-		b.pulses = n
-		m.seat.Pulse()
+	if !m.seat.Held() && !m.unseated.Swap(true) {
+		if l := m.current.Load(); l != nil {
+			l.cancel(ErrSeatLost)
+		}
+		m.news.spread()
 	}
-	if idle := b.pulses != 0 && b.pulses == m.progress.idleAt.Load(); idle != b.idle {
-		b.idle = idle
-		m.seat.SetIdle(idle)
+	if !m.unseated.Load() {
+		m.beatSeat(b, epoch)
 	}
 	if l := m.current.Load(); l != nil {
 		m.apply(l, judge(m.see(l, b, now, false)))
@@ -79,6 +79,19 @@ func (m *Member) pass(b *beater, now int64) time.Duration {
 	}
 	due := time.Duration(int64(m.mapped.seg.TickedAt.Load()) + int64(m.params.Tick) - proc.MonoNow())
 	return min(max(due, m.params.Tick/16), m.params.Tick)
+}
+
+// beatSeat says that this process lives, and whether its work moves.
+func (m *Member) beatSeat(b *beater, epoch uint64) {
+	m.seat.Beat(epoch)
+	if n := m.progress.pulses.Load(); n != b.pulses {
+		b.pulses = n
+		m.seat.Pulse()
+	}
+	if idle := b.pulses != 0 && b.pulses == m.progress.idleAt.Load(); idle != b.idle {
+		b.idle = idle
+		m.seat.SetIdle(idle)
+	}
 }
 
 // see looks at leadership l as judge wants it.
@@ -129,7 +142,7 @@ func (m *Member) apply(l *Leadership, o order) {
 // survives that, until it has not fallen asleep again in between.
 func (m *Member) endListening() {
 	m.onSeat((*heartbeat.Seat).Interrupt)
-	for m.gone.Load() != nil {
+	for m.trouble() != nil {
 		shm.Wake(m.mapped.seg.Seats[m.seat.Number()].Event, 1)
 		select {
 		case <-m.deaf:
@@ -142,7 +155,7 @@ func (m *Member) endListening() {
 // listenLoop is the listen goroutine. While it sleeps it holds a thread, and
 // burns nothing.
 func (m *Member) listenLoop() {
-	for m.gone.Load() == nil {
+	for m.trouble() == nil {
 		count := m.seat.Event() // before the look: see heartbeat.Seat.Event
 		select {
 		case <-m.stopping:

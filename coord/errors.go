@@ -32,12 +32,16 @@ var (
 	// The role goes on in another segment, if at all; this process must join
 	// anew or end.
 	ErrSegmentGone = errors.New("the segment is gone")
+	// ErrSeatLost: another process has taken this one for dead and freed its
+	// seat. Without one its death could not be proven, so it must not lead; it
+	// must join anew or end.
+	ErrSeatLost = errors.New("the seat was lost")
 	// ErrNoListener: the supervisor holds no such socket for this role.
 	ErrNoListener = errors.New("no such listener")
 )
 
 // Causes with which the context of a leadership ends (see [context.Cause]),
-// beside ErrSegmentGone, ErrClosed and the cause of Run's own context.
+// beside ErrSegmentGone, ErrSeatLost, ErrClosed and the cause of Run's own context.
 var (
 	// ErrLost: another process took the lease, or it was evicted.
 	ErrLost = election.ErrLost

@@ -45,7 +45,8 @@ type Member struct {
 	busy      atomic.Bool                // Run or Campaign is under way, or its leadership lasts
 	underWay  sync.Mutex                 // held by Run, and by Campaign until it returns
 	current   atomic.Pointer[Leadership] // from the claim to the release
-	gone      atomic.Pointer[error]      // the segment is gone, and why
+	gone      atomic.Pointer[error]      // the segment is gone, and why: no word is touched any more
+	unseated  atomic.Bool                // the seat was lost: its words are another's
 
 	payload     *lease.Payload // set by payloadHandle
 	payloadOnce sync.Once
@@ -257,10 +258,13 @@ func (m *Member) Name() string { return m.name }
 // Role is the role's name; empty without a supervisor.
 func (m *Member) Role() string { return m.env.role }
 
-// trouble is the segment's, once it is gone.
+// trouble is why this member can never lead again, nil if it can.
 func (m *Member) trouble() error {
 	if err := m.gone.Load(); err != nil {
 		return *err
+	}
+	if m.unseated.Load() {
+		return ErrSeatLost
 	}
 	return nil
 }
@@ -288,11 +292,13 @@ func (m *Member) Close() error {
 		close(m.stopping)
 		m.endListening()
 		m.wg.Wait()
-		m.onSeat(func(s *heartbeat.Seat) {
+		m.onSeat((*heartbeat.Seat).Leave)
+		m.seatMu.Lock()
+		m.left = true
+		m.seatMu.Unlock()
+		if m.gone.Load() == nil {
 			m.payloadHandle().Close()
-			s.Leave()
-			m.left = true
-		})
+		}
 		m.mapped.leave()
 	})
 	return err
@@ -302,7 +308,7 @@ func (m *Member) Close() error {
 func (m *Member) onSeat(f func(*heartbeat.Seat)) {
 	m.seatMu.Lock()
 	defer m.seatMu.Unlock()
-	if !m.left && m.gone.Load() == nil {
+	if !m.left && m.trouble() == nil {
 		f(m.seat)
 	}
 }

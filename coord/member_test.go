@@ -270,6 +270,36 @@ func TestRemovedSegmentEndsRun(t *testing.T) {
 	campaign(t, joinAt(t, path)) // a new file, a new mapping
 }
 
+// TestLostSeatEndsRun: a member without a seat does not lead, since nobody
+// could prove its death, and gives back what it had.
+func TestLostSeatEndsRun(t *testing.T) {
+	m := join(t)
+	leads, result := make(chan struct{}), make(chan error, 1)
+	go func() {
+		result <- m.Run(t.Context(), func(ctx context.Context, l *Leadership) error {
+			close(leads)
+			<-ctx.Done()
+			if c := context.Cause(ctx); !errors.Is(c, ErrSeatLost) {
+				t.Errorf("cause %v", c)
+			}
+			return nil
+		})
+	}()
+	wait(t, "it leads", leads)
+	m.mapped.seg.Seats[m.seat.Number()].Phase.Store(0)
+	select {
+	case err := <-result:
+		if !errors.Is(err, ErrSeatLost) {
+			t.Errorf("Run returned %v", err)
+		}
+	case <-time.After(patience):
+		t.Fatal("Run goes on without a seat")
+	}
+	if pid, _ := m.elec.Owner(); pid != 0 {
+		t.Error("it has not released the lease")
+	}
+}
+
 func TestWarmupFails(t *testing.T) {
 	failed := errors.New("no data")
 	m := join(t, WithWarmup(func(context.Context, *Member) error { return failed }))
