@@ -41,11 +41,13 @@ func codeOf(err error) int {
 		return exitDone
 	case errors.As(err, &usage), errors.As(err, &problems), errors.Is(err, errConfig), errors.Is(err, api.ErrBadRequest):
 		return exitUsage
+	case errors.Is(err, errTimedOut): // also if the daemon is what did not come
+		return exitTimedOut
 	case errors.Is(err, api.ErrNoDaemon):
 		return exitNoDaemon
 	case errors.Is(err, supervisor.ErrNoRole), errors.Is(err, supervisor.ErrNoWorker):
 		return exitNoSuch
-	case errors.Is(err, errTimedOut), errors.Is(err, api.ErrNoAnswer), errors.Is(err, context.DeadlineExceeded):
+	case errors.Is(err, api.ErrNoAnswer), errors.Is(err, context.DeadlineExceeded):
 		return exitTimedOut
 	}
 	return exitFailed

@@ -3,7 +3,9 @@ package main
 import (
 	"bytes"
 	"fmt"
+	"slices"
 	"strings"
+	"time"
 
 	"github.com/standbyd/standbyd/internal/config"
 	"github.com/standbyd/standbyd/supervisor"
@@ -48,6 +50,25 @@ func (a *app) greet(s supervisor.Snapshot, c *config.Config, file string) {
 	}
 	b.WriteString("\nCtrl-C stops everything in order.\n\n")
 	a.stdout.Write(b.Bytes())
+}
+
+// listening is a snapshot in which ports that the system chose are known, if
+// that comes soon.
+func listening(sup *supervisor.Supervisor) supervisor.Snapshot {
+	limit := time.Now().Add(greetWithin)
+	for {
+		s := sup.Snapshot()
+		if !slices.ContainsFunc(s.Roles, unbound) || time.Now().After(limit) {
+			return s
+		}
+		time.Sleep(5 * time.Millisecond)
+	}
+}
+
+func unbound(r supervisor.RoleStatus) bool {
+	return slices.ContainsFunc(r.Listen, func(l supervisor.ListenStatus) bool {
+		return l.Network == "tcp" && strings.HasSuffix(l.Address, ":0")
+	})
 }
 
 // filled replaces {NAME} by the address of the listener NAME.

@@ -15,6 +15,9 @@ import (
 // reportEvery is how often a stop that takes its time says what it waits for.
 const reportEvery = 2 * time.Second
 
+// greetWithin is how long the log waits for the greeting.
+const greetWithin = time.Second
+
 // newLogger makes the daemon's one logger.
 func newLogger(d config.Daemon, w io.Writer, p paint) hclog.Logger {
 	o := &hclog.LoggerOptions{
@@ -22,13 +25,18 @@ func newLogger(d config.Daemon, w io.Writer, p paint) hclog.Logger {
 		TimeFormat: "2006-01-02T15:04:05.000Z07:00",
 	}
 	if p.on {
-		o.Color = hclog.ForceColor
+		o.Color, o.ColorHeaderOnly = hclog.ForceColor, true
 	}
 	return hclog.New(o)
 }
 
 // tell logs the supervisor's events until its last one.
 func (a *app) tell(events <-chan supervisor.Event, sup *supervisor.Supervisor, log hclog.Logger, stopping, stopped <-chan struct{}) {
+	select { // the greeting comes first, if it comes soon
+	case <-a.greeted:
+	case <-stopped:
+	case <-time.After(greetWithin):
+	}
 	report := time.NewTicker(reportEvery)
 	defer report.Stop()
 	over := false

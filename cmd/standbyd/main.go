@@ -26,6 +26,6 @@ func main() {
 // run is the whole program: args[0] is the program's name, the result its exit
 // code. It returns when ctx ends or a signal of withSignals says so.
 func run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.Writer) int {
-	a := &app{program: args[0], stdin: stdin, stdout: stdout, stderr: stderr}
+	a := &app{program: args[0], stdin: stdin, stdout: stdout, stderr: stderr, greeted: make(chan struct{})}
 	return a.execute(ctx, args[1:])
 }

@@ -20,9 +20,10 @@ type app struct {
 	program        string // as it was called
 	stdin          io.Reader
 	stdout, stderr io.Writer
-	configFile     string // -c
-	socket         string // --socket
-	begun          bool   // a verb runs: later errors are not about usage
+	configFile     string        // -c
+	socket         string        // --socket
+	begun          bool          // a verb runs: later errors are not about usage
+	greeted        chan struct{} // closed when run has greeted
 }
 
 // errConfig: the config file cannot be used; Problems and others wrap it.
@@ -54,10 +55,11 @@ func (a *app) execute(ctx context.Context, args []string) int {
 	default:
 		fmt.Fprintf(a.stderr, "standbyd: %v\n", err)
 	}
-	if errors.Is(err, api.ErrNoDaemon) {
+	code := codeOf(err)
+	if code == exitNoDaemon {
 		fmt.Fprintf(a.stderr, "Start one with: %s\n", a.runLine())
 	}
-	return codeOf(err)
+	return code
 }
 
 func (a *app) root() *cobra.Command {

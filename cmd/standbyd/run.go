@@ -205,7 +205,8 @@ func (a *app) control(events <-chan supervisor.Event, sup *supervisor.Supervisor
 	if err != nil {
 		return err
 	}
-	a.greet(sup.Snapshot(), c, file)
+	a.greet(listening(sup), c, file)
+	close(a.greeted)
 	ctx, cancel := context.WithCancel(context.Background())
 	defer cancel()
 	go func() {

@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"unicode/utf8"
 
 	"github.com/BurntSushi/toml"
 	"github.com/standbyd/standbyd/supervisor"
@@ -97,9 +98,12 @@ func (r *reader) parse(raw []byte) (map[string]any, bool) {
 		p := Problem{File: r.file, Msg: "not valid TOML: " + err.Error()}
 		var syntax toml.ParseError
 		if errors.As(err, &syntax) {
-			p.Line, p.Col = syntax.Position.Line, max(syntax.Position.Col, 1)
+			// the decoder's own line and column count the culprit's end, if that is the end of a line
+			before := string(raw[:min(max(syntax.Position.Start, 0), len(raw))])
+			p.Line = strings.Count(before, "\n") + 1
+			p.Col = utf8.RuneCountInString(before[strings.LastIndexByte(before, '\n')+1:]) + 1
 			p.Key = syntax.LastKey
-			p.Msg = "not valid TOML: " + strings.TrimSuffix(syntax.Message, ".")
+			p.Msg = "not valid TOML: " + strings.ReplaceAll(strings.TrimSuffix(syntax.Message, "."), `'\n'`, "the end of the line")
 			if strings.HasPrefix(syntax.Message, "expected value but found") {
 				p.Msg += "; text stands in quotes"
 			}

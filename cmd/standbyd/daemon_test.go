@@ -1,0 +1,212 @@
+package main
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/standbyd/standbyd/internal/proc"
+	"github.com/standbyd/standbyd/supervisor"
+)
+
+// TestEveryVerb follows one daemon from its start to its shutdown.
+func TestEveryVerb(t *testing.T) {
+	d := start(t, listenAnywhere)
+	if out := d.must("wait", "kv", "--for", "ready", "-T", "50s"); !regexp.MustCompile(`^kv-\d \(pid \d+\) leads kv, token 1\.1\n$`).MatchString(out) {
+		t.Errorf("wait: %q", out)
+	}
+
+	var s supervisor.Snapshot
+	if err := json.Unmarshal([]byte(d.must("status", "-o", "json")), &s); err != nil {
+		t.Fatal(err)
+	}
+	if s.Supervisor.Version != version || len(s.Roles) != 1 || s.Roles[0].State != supervisor.RoleLed || len(s.Roles[0].Workers) != 3 {
+		t.Errorf("status: %+v", s)
+	}
+	leader, address := s.Roles[0].LeaderPID, s.Roles[0].Listen[0].Address
+	for _, want := range []string{"kv  led by " + s.Roles[0].Leader, "http on " + address, "WORKER", "standby"} {
+		if out := d.must("status", "kv"); !strings.Contains(out, want) {
+			t.Errorf("no %q in:\n%s", want, out)
+		}
+	}
+	greeting := d.stdout.String()
+	for _, want := range []string{"http on tcp " + address, "  curl http://" + address + "/\n", "  standbyd -c " + d.file + " status\n", "kill -9 $(standbyd -c " + d.file + " pid kv/leader)"} {
+		if !strings.Contains(greeting, want) {
+			t.Errorf("no %q in the greeting:\n%s", want, greeting)
+		}
+	}
+
+	if out := d.must("pid", "kv/leader"); out != strconv.Itoa(leader)+"\n" {
+		t.Errorf("pid: %q, want %d", out, leader)
+	}
+	if out := d.must("signal", "kv/leader", "KILL"); out != fmt.Sprintf("sent KILL to %s (pid %d)\n", s.Roles[0].Leader, leader) {
+		t.Errorf("signal: %q", out)
+	}
+	d.must("wait", "kv", "--for", "ready", "-T", "50s")
+	story := regexp.MustCompile(`(?m)^\d{4}-\d\d-\d\d \d\d:\d\d:\d\d  kv  crash  ` + s.Roles[0].Leader +
+		` \(pid \d+\) -> kv-\d \(pid \d+\)  token 1\.2  .*active [0-9.]+(us|ms|s)`)
+	eventually(t, "history has the kill", func() bool { return story.MatchString(d.must("history")) })
+
+	out := d.must("drill", "kv", "--count", "2", "--interval", "10ms")
+	if strings.Count(out, "  drill  ") != 2 || !strings.Contains(out, "2 drills: the next leader was active after ") {
+		t.Errorf("drill: %s", out)
+	}
+	lines := strings.Split(strings.TrimSpace(d.must("history", "kv", "-o", "json")), "\n")
+	if len(lines) != 4 {
+		t.Errorf("%d records, want 4:\n%s", len(lines), strings.Join(lines, "\n"))
+	}
+	last := uint64(0)
+	for _, line := range lines {
+		var r supervisor.Record
+		if err := json.Unmarshal([]byte(line), &r); err != nil || uint64(r.Token) <= last {
+			t.Errorf("record %s: %v, token after %d", line, err, last)
+		}
+		last = uint64(r.Token)
+	}
+	if out := d.must("history", "-n", "1"); strings.Count(out, "\n") != 1 {
+		t.Errorf("history -n 1: %s", out)
+	}
+	if out := d.must("events"); !strings.Contains(out, "worker-started") || !strings.Contains(out, "leads, token 1.1") {
+		t.Errorf("events:\n%s", out)
+	}
+	var e supervisor.Event
+	if err := json.Unmarshal([]byte(d.must("events", "-n", "1", "-o", "json")), &e); err != nil || e.ID == 0 {
+		t.Errorf("events -o json: %+v, %v", e, err)
+	}
+	eventually(t, "the leader's output is in the log", func() bool { return strings.Contains(d.must("logs", "kv"), "leading as 1.") })
+
+	for _, c := range []struct {
+		args string
+		code int
+		want string
+	}{
+		{"ack kv", exitFailed, "not held"},
+		{"status web", exitNoSuch, "there are: kv"},
+		{"history web", exitNoSuch, "web"},
+		{"pid kv/9", exitNoSuch, "kv/0 to kv/2"},
+		{"logs web", exitNoSuch, "web"},
+		{"drill web", exitNoSuch, "web"},
+		{"wait web", exitNoSuch, "web"},
+		{"signal kv/0 NOPE", exitUsage, "NOPE"},
+		{"drill kv --fault hug", exitUsage, "kill and stop"},
+		{"status -o yaml", exitUsage, "table and json"},
+		{"run", exitFailed, fmt.Sprintf("pid %d", os.Getpid())},
+	} {
+		code, stdout, stderr := d.call(strings.Fields(c.args)...)
+		if code != c.code || !strings.Contains(stderr, c.want) || stdout != "" {
+			t.Errorf("standbyd %s: exit %d, want %d and %q in:\n%s%s", c.args, code, c.code, c.want, stdout, stderr)
+		}
+	}
+
+	if err := json.Unmarshal([]byte(d.must("status", "-o", "json")), &s); err != nil {
+		t.Fatal(err)
+	}
+	var workers []proc.Identity
+	for _, w := range s.Roles[0].Workers {
+		if id, err := proc.Of(w.PID); err == nil {
+			workers = append(workers, id)
+		}
+	}
+	// The daemon is this process, so that shutdown cannot wait for its end.
+	code, _, _ := shutdownInProcess(d)
+	if code != exitDone {
+		t.Errorf("the daemon ended with %d", code)
+	}
+	for _, id := range workers {
+		if proc.Judge(id) != proc.Gone {
+			t.Errorf("worker %d is still there", id.PID)
+		}
+	}
+	if _, err := os.Lstat(filepath.Join(d.dir, "run", "standbyd.sock")); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("the control socket is still there: %v", err)
+	}
+	if code, _, stderr := d.call("status"); code != exitNoDaemon || !strings.Contains(stderr, "standbyd run -c "+d.file) {
+		t.Errorf("status without a daemon: exit %d\n%s", code, stderr)
+	}
+	if code, stdout, stderr := d.call("logs", "kv/0"); code != exitDone || stdout == "" || !strings.Contains(stderr, "logs that it left") {
+		t.Errorf("logs without a daemon: exit %d\n%s%s", code, stdout, stderr)
+	}
+}
+
+// shutdownInProcess sends SIGTERM as a service manager would.
+func shutdownInProcess(d *daemon) (code int, stdout, stderr string) {
+	d.signals <- syscall.SIGTERM
+	return d.exit(), d.stdout.String(), d.stderr.String()
+}
+
+func eventually(t *testing.T, what string, ok func() bool) {
+	t.Helper()
+	limit := time.Now().Add(patience)
+	for !ok() {
+		if time.Now().After(limit) {
+			t.Fatalf("not within %v: %s", patience, what)
+		}
+		time.Sleep(20 * time.Millisecond)
+	}
+}
+
+func TestTakenPortNamesPortRoleAndKey(t *testing.T) {
+	address := takenPort(t)
+	d := start(t, fmt.Sprintf("[[role.kv.listen]]\nname = \"http\"\naddress = %q\n", address))
+	if code := d.exit(); code != exitFailed {
+		t.Errorf("exit %d, want %d", code, exitFailed)
+	}
+	for _, want := range []string{d.file + ":11:11: role.kv.listen.address: ", address, "choose another address"} {
+		if !strings.Contains(d.stderr.String(), want) {
+			t.Errorf("no %q in:\n%s", want, d.stderr.String())
+		}
+	}
+}
+
+// TestSecondSignalKills: a worker that ignores SIGTERM holds an orderly stop
+// up, and a second signal does not wait for it.
+func TestSecondSignalKills(t *testing.T) {
+	dir, file := writeConfig(t, "")
+	text := fmt.Sprintf("[supervisor]\nruntime_dir = \"run\"\nstate_dir = \"state\"\n[role.stubborn]\ncommand = [\"/bin/sh\", \"-c\", \"trap '' TERM; echo here; while :; do sleep 1; done\"]\nworkers = 1\nstop_timeout = \"10m\"\n")
+	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	d := &daemon{t: t, dir: dir, file: file, signals: make(chan os.Signal, 4), code: make(chan int, 1)}
+	go func() {
+		d.code <- run(withSignals(t.Context(), d.signals), []string{"standbyd", "run", "-c", file}, strings.NewReader(""), &d.stdout, &d.stderr)
+	}()
+	eventually(t, "the worker runs", func() bool {
+		_, stdout, _ := d.call("logs", "stubborn")
+		return strings.Contains(stdout, "here")
+	})
+	d.signals <- os.Interrupt
+	eventually(t, "the stop says whom it waits for", func() bool {
+		return strings.Contains(d.stderr.String(), "still stopping: stubborn-0 (pid ")
+	})
+	d.signals <- os.Interrupt
+	if code := d.exit(); code != exitDone && code != exitFailed {
+		t.Errorf("exit %d\n%s", code, d.stderr.String())
+	}
+	if !strings.Contains(d.stderr.String(), "killing everything at once") {
+		t.Errorf("log:\n%s", d.stderr.String())
+	}
+}
+
+// TestMissingProgramIsTheRolesState: the others go on.
+func TestMissingProgramIsTheRolesState(t *testing.T) {
+	d := start(t, "[role.ghost]\ncommand = [\"./not-there\"]\nworkers = 1\n")
+	d.must("wait", "kv", "-T", "50s")
+	eventually(t, "status says why ghost has no leader", func() bool {
+		return strings.Contains(d.must("status", "ghost"), "not-there")
+	})
+	if code, _, stderr := d.call("wait", "ghost", "-T", "100ms"); code != exitTimedOut || !strings.Contains(stderr, "timed out after 100ms") {
+		t.Errorf("wait for ghost: exit %d\n%s", code, stderr)
+	}
+	if !strings.Contains(d.stderr.String(), "not-there does not exist (yet)") {
+		t.Errorf("no warning in the log:\n%s", d.stderr.String())
+	}
+}
