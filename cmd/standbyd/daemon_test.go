@@ -96,6 +96,8 @@ func TestEveryVerb(t *testing.T) {
 		{"logs web", exitNoSuch, "web"},
 		{"drill web", exitNoSuch, "web"},
 		{"wait web", exitNoSuch, "web"},
+		{"inspect /dev/null", exitFailed, "/dev/null"},
+		{"inspect none", exitFailed, "none"},
 		{"signal kv/0 NOPE", exitUsage, "NOPE"},
 		{"drill kv --fault hug", exitUsage, "kill and stop"},
 		{"status -o yaml", exitUsage, "table and json"},
@@ -107,6 +109,14 @@ func TestEveryVerb(t *testing.T) {
 		}
 	}
 
+	d.must("wait", "kv", "--for", "ready", "-T", "50s")
+	if out := d.must("inspect", s.Roles[0].Segment); !strings.Contains(out, "generation 1") || !strings.Contains(out, "crash") || strings.Count(out, "alive") != 4 {
+		t.Errorf("inspect:\n%s", out)
+	}
+	var v segmentView
+	if err := json.Unmarshal([]byte(d.must("inspect", s.Roles[0].Segment, "-o", "json")), &v); err != nil || v.Term != 4 || len(v.Terms) != 4 {
+		t.Errorf("inspect -o json: %+v, %v", v, err)
+	}
 	if err := json.Unmarshal([]byte(d.must("status", "-o", "json")), &s); err != nil {
 		t.Fatal(err)
 	}

@@ -98,7 +98,7 @@ role or worker, 99 timed out.`,
 		a.runVerb(), a.checkVerb(),
 		a.statusVerb(), a.historyVerb(), a.eventsVerb(), a.logsVerb(),
 		a.pidVerb(), a.signalVerb(), a.drillVerb(), a.ackVerb(), a.waitVerb(),
-		a.shutdownVerb(), a.versionVerb(),
+		a.shutdownVerb(), a.inspectVerb(), a.versionVerb(),
 	)
 	return root
 }
