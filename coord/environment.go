@@ -13,6 +13,7 @@ const (
 	envRole       = "STANDBYD_ROLE"
 	envWorker     = "STANDBYD_WORKER"
 	envIndex      = "STANDBYD_INDEX"
+	envPID        = "STANDBYD_PID"
 	envSegment    = "STANDBYD_SEGMENT"
 	envSegmentFD  = "STANDBYD_SEGMENT_FD"
 	envListenFDs  = "STANDBYD_LISTEN_FDS"
@@ -47,6 +48,10 @@ func readEnvironment(getenv func(string) string) (environment, error) {
 	if e.segment == "" {
 		return e, fmt.Errorf("%w: %s is not set; start this program as a worker of a role (standbyd run), or use coord.JoinFile to run without a supervisor",
 			ErrNotSupervised, envSegment)
+	}
+	if s := getenv(envPID); s != "" && s != strconv.Itoa(os.Getpid()) {
+		return e, fmt.Errorf("%w: %s says that pid %s is the worker, and this is pid %d: a child of a worker does not join its role; "+
+			"let a wrapper replace itself by the worker (exec in a shell)", ErrNotSupervised, envPID, s, os.Getpid())
 	}
 	e.role, e.worker = getenv(envRole), getenv(envWorker)
 	e.notify = getenv(envNotify)

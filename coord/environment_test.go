@@ -2,7 +2,9 @@ package coord
 
 import (
 	"errors"
+	"os"
 	"reflect"
+	"strconv"
 	"strings"
 	"testing"
 )
@@ -27,6 +29,16 @@ func TestReadEnvironment(t *testing.T) {
 	_, err = readEnvironment(func(string) string { return "" })
 	if !errors.Is(err, ErrNotSupervised) || !strings.Contains(err.Error(), "JoinFile") {
 		t.Errorf("outside standbyd: %v, want ErrNotSupervised and the way out", err)
+	}
+
+	// A child of a worker inherits its environment, and is not the worker.
+	full[envPID] = "1"
+	if _, err := readEnvironment(func(k string) string { return full[k] }); !errors.Is(err, ErrNotSupervised) || !strings.Contains(err.Error(), "pid 1 ") {
+		t.Errorf("in a child of a worker: %v, want ErrNotSupervised and whose child", err)
+	}
+	full[envPID] = strconv.Itoa(os.Getpid())
+	if _, err := readEnvironment(func(k string) string { return full[k] }); err != nil {
+		t.Errorf("in the worker itself: %v", err)
 	}
 
 	for name, value := range map[string]string{

@@ -113,7 +113,7 @@ type Fence uint8
 const (
 	FenceToken   = Fence(shm.FenceToken)   // nothing: Check and the token guard
 	FenceProcess = Fence(shm.FenceProcess) // its process is made to end, and proven dead
-	FenceTree    = Fence(shm.FenceTree)    // and a supervisor ends the rest of its process group
+	FenceTree    = Fence(shm.FenceTree)    // and everything that it started
 )
 
 func (f Fence) String() string {

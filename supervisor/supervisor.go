@@ -61,6 +61,9 @@ func New(c Config) (*Supervisor, error) {
 	c.RuntimeDir, c.StateDir = filepath.Clean(c.RuntimeDir), filepath.Clean(c.StateDir)
 	s := &Supervisor{config: c, kill: make(chan struct{}), started: time.Now()}
 	for _, rc := range c.Roles {
+		if rc.Fence == FenceTree && !launch.CanStage() {
+			return nil, &ConfigError{Role: rc.Name, Field: "fence", Msg: `"tree" needs the launch stage, by which a worker's descendants are known: call supervisor.Stage first in main`}
+		}
 		u, err := lookUser(&rc)
 		if err != nil {
 			return nil, err
@@ -118,6 +121,9 @@ func (s *Supervisor) Run(ctx context.Context) error {
 	}
 	over := make(chan struct{})
 	go s.conduct(ctx, loops, over)
+	if s.config.Subreaper {
+		go s.reapOrphans(loops, over)
+	}
 	all.Wait()
 	close(over)
 	s.setRunning(false)

@@ -5,6 +5,7 @@ import (
 	"os"
 	"os/exec"
 	"testing"
+	"time"
 
 	"github.com/standbyd/standbyd/coord/heartbeat"
 	"github.com/standbyd/standbyd/coord/shm"
@@ -15,6 +16,10 @@ import (
 func TestMain(m *testing.M) {
 	if path := os.Getenv("ELECTION_TEST_LEAD"); path != "" {
 		leadAndHang(path)
+	}
+	if os.Getenv("ELECTION_TEST_ESCAPE") != "" {
+		os.Stdout.WriteString("away\n")
+		time.Sleep(time.Hour)
 	}
 	os.Exit(m.Run())
 }
@@ -39,18 +44,21 @@ func leadAndHang(path string) {
 	if err := e.Promote(context.Background(), Promotion{PID: uint32(self.PID), Term: g.Term}); err != nil {
 		panic(err)
 	}
+	if os.Getenv("ELECTION_TEST_FORK") != "" {
+		escape(path)
+	}
 	os.Stdout.WriteString("leads\n")
-	select {}
+	time.Sleep(time.Hour)
 }
 
-// fenceRealProcess: a claimant that took a hung leader's lease by staleness
-// leads only after that process is dead.
-func fenceRealProcess(t *testing.T) {
-	p := shm.DefaultParams()
-	p.Cell, p.Fence = 0, shm.FenceProcess
-	e := newElection(t, WithParams(p))
+// escape leaves a process behind in another session, where sessions exist.
+var escape = func(string) {}
+
+// startLeader starts a process that leads in term 1 and hangs.
+func startLeader(t *testing.T, e *Election, env ...string) *exec.Cmd {
+	t.Helper()
 	c := exec.Command(os.Args[0])
-	c.Env = append(os.Environ(), "ELECTION_TEST_LEAD="+e.Segment().Path())
+	c.Env = append(append(os.Environ(), "ELECTION_TEST_LEAD="+e.Segment().Path()), env...)
 	c.Stderr = os.Stderr
 	out, err := c.StdoutPipe()
 	if err != nil {
@@ -59,10 +67,20 @@ func fenceRealProcess(t *testing.T) {
 	if err := c.Start(); err != nil {
 		t.Fatal(err)
 	}
-	defer func() { c.Process.Kill(); c.Wait() }()
+	t.Cleanup(func() { c.Process.Kill(); c.Wait() })
 	if n, _ := out.Read(make([]byte, 6)); n == 0 {
 		t.Fatal("the other process did not come to lead")
 	}
+	return c
+}
+
+// fenceRealProcess: a claimant that took a hung leader's lease by staleness
+// leads only after that process is dead.
+func fenceRealProcess(t *testing.T) {
+	p := shm.DefaultParams()
+	p.Cell, p.Fence = 0, shm.FenceProcess
+	e := newElection(t, WithParams(p))
+	c := startLeader(t, e)
 	other := uint32(c.Process.Pid)
 	if pid, term := e.Active(); pid != other || term != 1 {
 		t.Fatalf("active word names (%d,%d)", pid, term)

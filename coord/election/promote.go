@@ -66,6 +66,11 @@ func (e *Election) Promote(ctx context.Context, p Promotion) error {
 			if changed {
 				continue
 			}
+			if s.Params().Fence == shm.FenceTree {
+				if err := e.fell(ctx, p, pid, deadline); err != nil {
+					return err
+				}
+			}
 		}
 		pause(pointPublishControl)
 		if c := e.Control(); c.State == ControlClosed || c.State == ControlHeld {

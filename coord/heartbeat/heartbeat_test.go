@@ -25,7 +25,7 @@ func TestMain(m *testing.M) {
 			panic(err)
 		}
 		os.Stdout.WriteString("joined\n")
-		select {}
+		time.Sleep(time.Hour)
 	}
 	os.Exit(m.Run())
 }

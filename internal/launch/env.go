@@ -10,7 +10,7 @@ import (
 )
 
 // Variables that Environ decides about.
-var ownVariables = []string{"LISTEN_FDS", "LISTEN_FDNAMES", "LISTEN_PID", "STANDBYD_LISTEN_FDS", "STANDBYD_SEGMENT_FD"}
+var ownVariables = []string{"LISTEN_FDS", "LISTEN_FDNAMES", "LISTEN_PID", "STANDBYD_LISTEN_FDS", "STANDBYD_SEGMENT_FD", "STANDBYD_PID"}
 
 // firstFD is the number of the first descriptor after the standard ones.
 const firstFD = 3
@@ -20,7 +20,8 @@ const firstFD = 3
 // them, STANDBYD_LISTEN_FDS ("http=3,admin=4") and STANDBYD_SEGMENT_FD. Without
 // listeners, or without a segment, the respective ones are absent, also if env
 // had them. Of a variable that env has twice, the last one is kept: programs
-// differ in which one they find. LISTEN_PID is left to the stage, which knows the pid.
+// differ in which one they find. LISTEN_PID and STANDBYD_PID are
+// left to the stage, which knows the pid.
 func Environ(env, listenNames []string, segment bool) []string {
 	out := make([]string, 0, len(env)+len(ownVariables))
 	place := make(map[string]int, len(env))

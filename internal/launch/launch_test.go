@@ -60,7 +60,7 @@ func TestStagedProgramGetsWhatWasOrdered(t *testing.T) {
 	}
 	env := values(text, "env:")
 	wantEnv := map[string]string{
-		"A": "1", "BYTES": "\xff\xfe", "LISTEN_FDS": "2", "LISTEN_FDNAMES": "http:admin", "LISTEN_PID": pid,
+		"A": "1", "BYTES": "\xff\xfe", "LISTEN_FDS": "2", "LISTEN_FDNAMES": "http:admin", "LISTEN_PID": pid, "STANDBYD_PID": pid,
 		"STANDBYD_LISTEN_FDS": "http=3,admin=4", "STANDBYD_SEGMENT_FD": "5",
 	}
 	if fmt.Sprint(env) != fmt.Sprint(wantEnv) {

@@ -47,9 +47,10 @@ func runStage(gate int) (status int) {
 	step, on, err := o.prepare()
 	if err == nil {
 		step = "exec"
-		env := o.Env
+		pid := strconv.Itoa(os.Getpid())
+		env := append(o.Env, "STANDBYD_PID="+pid)
 		if o.ListenPID {
-			env = append(env, "LISTEN_PID="+strconv.Itoa(os.Getpid()))
+			env = append(env, "LISTEN_PID="+pid)
 		}
 		// The byte tells a death before exec from success, which is the
 		// end of the pipe too.

@@ -16,7 +16,7 @@ import (
 func TestMain(m *testing.M) {
 	switch os.Getenv("PROC_TEST_ROLE") {
 	case "sleep":
-		select {}
+		time.Sleep(time.Hour)
 	case "main-thread-exits":
 		// The main thread ends, as C's pthread_exit would do it, and others live on.
 		runtime.LockOSThread()
