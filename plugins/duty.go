@@ -114,6 +114,12 @@ func (d *Duty) OnPromote(ctx context.Context, t Transition) error {
 		if err != nil {
 			return fmt.Errorf("begin duty: %w", err)
 		}
+		if err := g.look(); err != nil {
+			// Overtaken by the next change; OnDemote is on its way.
+			g.close()
+			log.Printf("the leadership is over already, and nothing is begun: %v", err)
+			return nil
+		}
 		r.guard = g
 	}
 	r.ctx, r.cancel = context.WithCancelCause(context.Background())

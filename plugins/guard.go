@@ -25,14 +25,9 @@ func openGuard(t Transition) (*guard, error) {
 	}
 	if g := seg.Params().Generation; g != t.Token.Generation() {
 		seg.Close()
-		return nil, fmt.Errorf("watch token %s of role %s: %s is of generation %d: %w", t.Token, t.Role, t.Segment, g, ErrNotLeading)
+		return nil, fmt.Errorf("watch token %s of role %s: %s is of generation %d", t.Token, t.Role, t.Segment, g)
 	}
-	g := &guard{token: t.Token, pid: uint32(t.PID), seg: seg}
-	if err := g.check(); err != nil {
-		g.close()
-		return nil, err
-	}
-	return g, nil
+	return &guard{token: t.Token, pid: uint32(t.PID), seg: seg}, nil
 }
 
 // check says whether the owner word and the active word both name the leader

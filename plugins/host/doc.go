@@ -17,8 +17,9 @@
 //
 // A plugin does not outlive this process by more than a moment: its standard
 // input is a pipe whose other end only this process holds, and on Linux the
-// kernel kills it when this process ends. Neither reaches descendants that
-// left the process group of a plugin.
+// kernel kills it when this process ends. What a plugin started is killed with
+// it: its process group, and on Linux whoever carries its mark in the
+// environment. If this process is killed, that is done by the next one.
 //
 // What a plugin prints is read by this package alone, one line at a time, and
 // handed to HookEnv.Log; nothing that it writes is parsed by go-plugin except

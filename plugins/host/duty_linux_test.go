@@ -153,12 +153,19 @@ func TestDutyEndsWithItsToken(t *testing.T) {
 	}
 }
 
+// A promotion that another one has overtaken is no error, and begins nothing.
 func TestDutyDoesNotBeginWithoutTheToken(t *testing.T) {
 	seg, tr := segment(t, 1)
 	lead(seg, 2)
 	s := raise(t, play(t, playClerk))
+	if err := s.hooks.OnPromote(within(t, limit), tr); err != nil {
+		t.Fatal(err)
+	}
+	s.printed("over already")
+	if err := s.hooks.OnDemote(within(t, limit), tr); err != nil {
+		t.Fatal(err)
+	}
 	for _, tr := range []role.Transition{
-		tr,
 		{Role: "kv", Token: role.MakeToken(2, 2), PID: tr.PID, Segment: tr.Segment},
 		{Role: "kv", Token: role.MakeToken(2, 3), PID: tr.PID, Segment: tr.Segment + ".gone"},
 	} {
@@ -168,6 +175,15 @@ func TestDutyDoesNotBeginWithoutTheToken(t *testing.T) {
 	}
 	if s.count("start") != 0 {
 		t.Error("it began")
+	}
+	second := tr
+	second.Token = role.MakeToken(1, 2)
+	if err := s.hooks.OnPromote(within(t, limit), second); err != nil {
+		t.Fatal(err)
+	}
+	s.printed("start 1.2")
+	if last := s.hooks.Status().LastError; last != "" {
+		t.Errorf("all is well, and status says %q", last)
 	}
 }
 

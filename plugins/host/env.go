@@ -32,6 +32,6 @@ func environment(ours, added, handshake []string) []string {
 
 // foreign reports variables that speak to one process about its own launch.
 func foreign(key string) bool {
-	return key == "NOTIFY_SOCKET" || key == "WATCHDOG_PID" || key == "WATCHDOG_USEC" ||
+	return key == markName || key == "NOTIFY_SOCKET" || key == "WATCHDOG_PID" || key == "WATCHDOG_USEC" ||
 		strings.HasPrefix(key, "PLUGIN_") || strings.HasPrefix(key, "LISTEN_")
 }

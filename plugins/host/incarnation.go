@@ -27,6 +27,9 @@ const (
 	callLimit = time.Second
 	// shutdownGrace is how long a plugin that was asked to end may take.
 	shutdownGrace = time.Second
+	// markName is the variable by which descendants of a plugin are known; its
+	// value is the folder of the plugin's sockets, which no other one has.
+	markName = "STANDBYD_PLUGIN_OF"
 	// killLimit is how long the kernel may take to end what was killed.
 	killLimit = 5 * time.Second
 )
@@ -66,6 +69,8 @@ func launch(ctx context.Context, c *Config, role, sockets string, log func(strin
 	}
 	defer bin.close()
 	sweepSockets(sockets)
+	mark := markName + "=" + sockets
+	killLeftovers(mark) // of a supervisor that was killed
 
 	i := &incarnation{name: c.Name, freed: make(chan struct{})}
 	i.client = goplugin.NewClient(&goplugin.ClientConfig{
@@ -81,12 +86,12 @@ func launch(ctx context.Context, c *Config, role, sockets string, log func(strin
 		SyncStderr:       &lineWriter{each: func(line string) { log(plainLine(line)) }},
 		GRPCDialOptions:  []grpc.DialOption{grpc.WithChainUnaryInterceptor(everyCallEnds)},
 		RunnerFunc: func(_ hclog.Logger, spec *exec.Cmd, _ string) (runner.Runner, error) {
-			handshake := append(spec.Env, socketDirName+"="+sockets) // the last one counts
+			handshake := append(spec.Env, socketDirName+"="+sockets, mark) // the last one counts
 			cmd := &exec.Cmd{Path: bin.path, Args: c.Command, Dir: c.Dir, Env: environment(os.Environ(), c.Env, handshake)}
 			if bin.file != nil {
 				bin.useVerified(cmd)
 			}
-			i.proc = newProcess(cmd, log)
+			i.proc = newProcess(cmd, mark, log)
 			return i.proc, nil
 		},
 	})

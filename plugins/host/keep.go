@@ -121,6 +121,9 @@ func (p *plugin) rose(i *incarnation, first bool) {
 		if first {
 			p.gate = i.wants(wire.HookPrePromote)
 		}
+		if i.wants(wire.HookPrePromote) && !p.gate {
+			p.lastErr = "it has PrePromote and was not up when the role started: the role has no gate until it is started anew"
+		}
 		replay = !first || p.missed
 		p.tried, p.missed = true, false
 		p.moveLocked(stateRunning)
@@ -136,9 +139,12 @@ func (p *plugin) fell(err error) {
 		p.now, p.pid, p.token = nil, 0, 0
 		p.tried = true
 		p.restarts++
-		p.lastErr = p.short(err)
-		if p.restarts > 1 || p.hangs > 0 {
-			p.lastErr = fmt.Sprintf("%s (ended %d times, hung %d times)", p.lastErr, p.restarts, p.hangs)
+		p.lastErr, p.refused = p.short(err), false
+		switch {
+		case p.hangs > 0:
+			p.lastErr = fmt.Sprintf("%s (failed %d times, hung %d times)", p.lastErr, p.restarts, p.hangs)
+		case p.restarts > 1:
+			p.lastErr = fmt.Sprintf("%s (failed %d times)", p.lastErr, p.restarts)
 		}
 		if errors.As(err, new(needsPerson)) {
 			p.moveLocked(stateFailed)
@@ -173,9 +179,9 @@ func (p *plugin) watch(ctx context.Context, i *incarnation) error {
 	}
 }
 
-// log writes a line to the role's plugin log, under the plugin's name.
+// log writes a line to the role's plugin log, which knows the plugin's name.
 func (p *plugin) log(line string) {
 	if p.env.Log != nil {
-		p.env.Log(p.conf.Name + ": " + line)
+		p.env.Log(line)
 	}
 }

@@ -159,7 +159,7 @@ func (s *stage) end() {
 func (s *stage) log(line string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.lines = append(s.lines, line)
+	s.lines = append(s.lines, s.name+": "+line)
 }
 
 func (s *stage) output() []string {

@@ -43,6 +43,7 @@ type plugin struct {
 	pid      int
 	token    role.Token
 	lastErr  string
+	refused  bool // lastErr is what a hook answered
 	restarts int
 	hangs    int
 	missed   bool              // an OnPromote failed: ask for a repetition once up
@@ -153,6 +154,9 @@ func (p *plugin) OnPromote(ctx context.Context, t role.Transition) error {
 	p.update(func() {
 		// Its own no is for the supervisor to retry.
 		p.missed = err != nil && !errors.As(err, new(*HookError))
+		if err == nil && p.refused {
+			p.lastErr, p.refused = "", false // it was about another call
+		}
 		if err == nil && p.now == now {
 			p.token = t.Token
 			p.moveLocked(stateLeading)
@@ -244,7 +248,7 @@ func (p *plugin) judge(err error) error {
 		if errors.Is(err, ErrHung) {
 			p.hangs++
 		}
-		p.lastErr = p.short(err)
+		p.lastErr, p.refused = p.short(err), errors.As(err, new(*HookError))
 	})
 	return err
 }

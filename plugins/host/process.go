@@ -25,6 +25,7 @@ const drainAfterDeath = 200 * time.Millisecond
 // it crashes its host over some lines.
 type process struct {
 	cmd  *exec.Cmd
+	mark string // in the environment of it and its descendants
 	log  func(line string)
 	last lastWords
 
@@ -32,7 +33,7 @@ type process struct {
 	first    *io.PipeReader
 	firstW   *io.PipeWriter
 
-	dead    chan struct{} // closed when it is reaped and its group is killed
+	dead    chan struct{} // closed when it is reaped and what it started is killed
 	readers sync.WaitGroup
 
 	mu        sync.Mutex
@@ -46,8 +47,8 @@ type process struct {
 
 var _ runner.Runner = (*process)(nil)
 
-func newProcess(cmd *exec.Cmd, log func(string)) *process {
-	p := &process{cmd: cmd, log: log, dead: make(chan struct{})}
+func newProcess(cmd *exec.Cmd, mark string, log func(string)) *process {
+	p := &process{cmd: cmd, mark: mark, log: log, dead: make(chan struct{})}
 	p.first, p.firstW = io.Pipe()
 	return p
 }
@@ -96,7 +97,7 @@ func (p *process) Start(context.Context) (err error) {
 }
 
 // await ends with the process: group killed while the zombie keeps its number
-// from being given away, last words read, reaped.
+// from being given away, stray descendants killed, last words read, reaped.
 func (p *process) await(pipes ...*os.File) {
 	if awaitExit(p.pid) {
 		_ = syscall.Kill(-p.pid, syscall.SIGKILL)
@@ -105,6 +106,7 @@ func (p *process) await(pipes ...*os.File) {
 		// Reaped already: descendants, if any, still keep the group's number.
 		_ = syscall.Kill(-p.pid, syscall.SIGKILL)
 	}
+	killLeftovers(p.mark)
 	for _, f := range pipes {
 		_ = f.SetReadDeadline(time.Now().Add(drainAfterDeath))
 	}

@@ -57,6 +57,32 @@ var (
 	})
 )
 
+// What a plugin started, and left behind when everything was killed, is gone
+// before the next supervisor starts the plugin again.
+func TestDescendantsOfAKilledSupervisor(t *testing.T) {
+	s := raise(t, play(t, playTalker))
+	dir := s.hooks.(*plugin).env.RuntimeDir
+	cmd := exec.Command("/bin/sleep", "120")
+	cmd.Env = []string{markName + "=" + dir + "/other"}
+	other := exec.Command("/bin/sleep", "120")
+	other.Env = []string{"X=y", markName + "=" + dir}
+	for _, c := range []*exec.Cmd{cmd, other} {
+		if err := c.Start(); err != nil {
+			t.Fatal(err)
+		}
+		defer func() { c.Process.Kill(); c.Wait() }()
+	}
+	pid := s.until("running").PID
+	syscall.Kill(pid, syscall.SIGKILL)
+	<-s.replay
+	if !gone(other.Process.Pid) {
+		t.Error("a leftover lives beside the new process")
+	}
+	if gone(cmd.Process.Pid) {
+		t.Error("a process of another plugin was killed")
+	}
+}
+
 func TestNoPluginOutlivesItsSupervisor(t *testing.T) {
 	for _, how := range []string{"at work", "stopped"} {
 		t.Run(how, func(t *testing.T) {
@@ -250,7 +276,7 @@ func TestEnvironment(t *testing.T) {
 	}
 	for _, e := range keys {
 		key, _, _ := strings.Cut(e, "=")
-		if foreign(key) || key == "SECRET_OF_THE_HOST" || strings.HasPrefix(key, "STANDBYD_PLUGIN") {
+		if key != markName && (foreign(key) || key == "SECRET_OF_THE_HOST" || strings.HasPrefix(key, "STANDBYD_PLUGIN")) {
 			t.Errorf("the plugin's children see %s", e)
 		}
 	}
