@@ -122,7 +122,7 @@ func (t *turn) gainLeader() {
 		Previous: s.ledBy, Reason: told, Segment: s.segment}
 	t.emit(Event{Type: EventLeaderActive, Worker: name, PID: int(s.active.pid), Token: s.told.Token, Reason: told})
 	s.ledBy = name
-	defer func() { s.ledTerm = s.led.term }()
+	s.ledTerms = [2]uint64{s.ledTerms[1], s.led.term}
 	if s.active.term > s.recorded {
 		s.pending = &pendingRecord{term: s.active.term}
 	}
@@ -205,16 +205,42 @@ func failover(r role.Reason) bool {
 	return false
 }
 
+// watchFencing holds the role while nobody can lead because the previous leader
+// cannot be proven dead: a process that is stuck in the kernel.
+func (t *turn) watchFencing() {
+	s := &t.s
+	if s.active.pid == 0 || s.owner.pid == s.active.pid || s.owner.pid == 0 && s.fencing.hold != s.active ||
+		s.policy.Fence == FenceToken || s.phase >= phaseRenewing {
+		if s.fencing.held && s.control.mode == controlHeld {
+			t.free()
+		}
+		s.fencing = fencing{}
+		return
+	}
+	if s.fencing.hold != s.active {
+		s.fencing = fencing{hold: s.active, since: t.now.Mono}
+	}
+	wait := s.policy.FenceTimeout
+	if t.reasonOf(s.owner.term) == role.ReasonPreempt {
+		wait += s.policy.DrainTimeout // it is asked first
+	}
+	if s.fencing.held || s.control.mode != controlOpen || t.now.Mono-s.fencing.since < int64(wait) {
+		return
+	}
+	s.fencing.held = true
+	s.control.mode, s.control.nominee = controlHeld, -1
+	s.control.until = t.now.after(s.policy.CoolDown)
+	t.setControl()
+	t.warn("%s", t.reasonFor())
+}
+
 // watchClaim asks the hooks about a candidate that waits at the gate.
 func (t *turn) watchClaim() {
 	s := &t.s
 	term := s.owner.term
+	t.watchFencing()
 	if s.owner.pid == 0 || s.owner == s.active || s.phase >= phaseRenewing {
-		s.claim, s.claimS = 0, 0
 		return
-	}
-	if s.claim != term {
-		s.claim, s.claimS = term, t.now.Mono
 	}
 	if !s.hooked || !s.control.gate || s.control.granted == term || s.control.resign == term || s.asking == term {
 		return
@@ -252,7 +278,7 @@ func (t *turn) entryAfter(term uint64) *ringView {
 // died between the active word and its own stamp led all the same, if we saw it.
 func (t *turn) activeBefore(term uint64) *ringView {
 	for i := len(t.s.ring) - 1; i >= 0; i-- {
-		if e := &t.s.ring[i]; e.term < term && (e.activated != 0 || e.term == t.s.ledTerm || t.s.drill != nil && e.term == t.s.drill.term) {
+		if e := &t.s.ring[i]; e.term < term && (e.activated != 0 || e.term == t.s.ledTerms[0] || e.term == t.s.ledTerms[1] || t.s.drill != nil && e.term == t.s.drill.term) {
 			return e
 		}
 	}

@@ -141,6 +141,13 @@ type leadership struct {
 	prev   string // name of the worker that led before
 }
 
+// fencing is a previous leader that does not end.
+type fencing struct {
+	hold
+	since int64 // mono ns
+	held  bool  // the role is held because of it
+}
+
 // drillState is a fault that we caused and whose effect is awaited.
 type drillState struct {
 	term  uint64 // of the leader that was hit
@@ -170,16 +177,15 @@ type state struct {
 	workers    []worker
 	control    controlWord
 
-	owner   hold
-	active  hold
-	epoch   uint64
-	seats   []seatView
-	ring    []ringView
-	led     leadership // who leads, term 0 if nobody does
-	ledBy   string     // the worker that led last
-	ledTerm uint64     // and its term
-	claim   uint64     // owner term that is not active yet
-	claimS  int64      // mono ns since when
+	owner    hold
+	active   hold
+	epoch    uint64
+	seats    []seatView
+	ring     []ringView
+	led      leadership // who leads, term 0 if nobody does
+	ledBy    string     // the worker that led last
+	ledTerms [2]uint64  // of the last two leaders that we saw
+	fencing  fencing    // whose end a claimant waits for
 
 	hooked   bool            // hooks have started
 	told     role.Transition // what the hooks were promoted for; token 0: nothing

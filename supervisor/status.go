@@ -2,6 +2,8 @@ package supervisor
 
 import (
 	"os"
+
+	"github.com/standbyd/standbyd/internal/launch"
 )
 
 // Snapshot returns the whole visible state: for each role what it published
@@ -41,6 +43,9 @@ func (r *roleLoop) publish() {
 	if s.led.term != 0 {
 		status.Leader, status.LeaderPID = s.nameOf(s.led.pid), int(s.led.pid)
 		status.Term, status.Token = s.led.term, s.token(s.led.term)
+	}
+	if !launch.CanStage() {
+		status.Protection.Missing = append(status.Protection.Missing, "launch stage")
 	}
 	if len(detectWays()) < 2 {
 		status.Protection.Missing = append(status.Protection.Missing, "pidfd")

@@ -2,6 +2,7 @@ package supervisor
 
 import (
 	"fmt"
+	"time"
 
 	"github.com/standbyd/standbyd/coord/role"
 )
@@ -162,6 +163,10 @@ func (t *turn) place() {
 
 func (t *turn) reasonFor() string {
 	s := &t.s
+	if s.control.mode == controlHeld && s.fencing.held {
+		return fmt.Sprintf("pid %d (%s), which led before, was told to end %v ago and still is not proven dead: nobody may lead beside it; look at `cat /proc/%d/stack`, then `standbyd ack %s`",
+			s.fencing.pid, s.nameOf(s.fencing.pid), time.Duration(t.now.Mono-s.fencing.since).Round(time.Second), s.fencing.pid, s.policy.Name)
+	}
 	if s.control.mode == controlHeld {
 		return fmt.Sprintf("%d failovers within %v: no further takeover before %s; `standbyd ack %s` allows it at once",
 			s.policy.Failovers, s.policy.Per, t.wall(s.control.until).Format("15:04:05"), s.policy.Name)

@@ -95,7 +95,7 @@ func resume(t *turn, in input) {
 		return
 	}
 	s.generation, s.segment = got.generation, got.segment
-	s.recorded, s.counted, s.ledTerm, s.ring, s.seats = 0, 0, 0, nil, nil
+	s.recorded, s.counted, s.ledTerms, s.ring, s.seats = 0, 0, [2]uint64{}, nil, nil
 	s.control = controlWord{gate: s.control.gate, nominee: -1}
 	s.phase = phaseStarting
 	t.setControl()
@@ -221,7 +221,7 @@ func roleDue(t *turn, _ input) {
 }
 
 func (t *turn) free() {
-	t.s.failovers = nil
+	t.s.failovers, t.s.fencing = nil, fencing{}
 	t.s.control.mode, t.s.control.until = controlOpen, 0
 	t.setControl()
 }

@@ -7,3 +7,5 @@ import "errors"
 func becomeSubreaper() error {
 	return errors.New("become the reaper of orphans: this system has no subreapers")
 }
+
+func (s *Supervisor) reapOrphans([]*roleLoop, <-chan struct{}) {}

@@ -108,6 +108,7 @@ func roleIn(row phase) state {
 		s.renewing = true
 	case phaseClosing:
 		lead(&s)
+		s.phase = row
 		s.control.mode, s.drainBy = controlClosed, testNow.Mono
 	case phaseStopping:
 		for i := range s.workers {
@@ -122,8 +123,9 @@ func roleIn(row phase) state {
 }
 
 func lead(s *state) {
+	s.phase = phaseLed
 	s.owner, s.active = hold{100, 7}, hold{100, 7}
-	s.led = leadership{hold: hold{100, 7}, worker: 0, reason: role.ReasonFirst}
+	s.led, s.ledTerms[1] = leadership{hold: hold{100, 7}, worker: 0, reason: role.ReasonFirst}, 7
 	s.ledBy = "kv-0"
 	s.workers[0].lot, s.workers[0].leading = lotLeader, 7
 	s.told = role.Transition{Role: "kv", Token: s.token(7), Worker: "kv-0", PID: 100, Reason: role.ReasonFirst}
