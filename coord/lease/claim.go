@@ -45,16 +45,32 @@ func claimOf[T any](v View[T], h Held) *Claim[T] {
 }
 
 // Read returns the value; ErrLost if the term is over.
-func (c *Claim[T]) Read() (T, error) {
-	v, err := c.view.readAs(c.owner)
-	return v, lost(err)
+func (c *Claim[T]) Read() (v T, err error) {
+	p := c.view.p
+	for {
+		w := p.commit.Load()
+		cell := p.cells[w&cellBits>>32]
+		if cell == nil {
+			return v, ErrDamaged
+		}
+		shm.LoadValue(&v, cell)
+		if p.commit.Load() == w {
+			break
+		}
+	}
+	// Loaded after the value: see ReadAsOwner.
+	if p.owner.Load() != c.owner {
+		var zero T
+		return zero, ErrLost
+	}
+	return v, nil
 }
 
 // Write publishes v as a whole: whoever reads sees the value before or all of
 // v, and whoever owns the lease next goes on from v. ErrLost if the term is
 // over; then nothing was published. The first write of a handle takes a writer
 // slot, which can fail with ErrNoWriterSlot.
-func (c *Claim[T]) Write(v T) error { return lost(c.view.writeAs(c.owner, &v)) }
+func (c *Claim[T]) Write(v T) error { return lost(write(c.view.p, c.owner, &v)) }
 
 // Beat says that the owner lives; ErrLost if it was taken from or found stale.
 // In an epoch that was beaten already it writes nothing.

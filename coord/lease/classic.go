@@ -37,37 +37,76 @@ func (l *OwnerLease[T]) WithLease(pid uint32, grace uint64, fn func(*T)) (err er
 		}
 	}()
 	owner := shm.PackOwner(pid, term)
-	if *value, err = l.view.readAs(owner); err != nil {
+	if _, err = load(l.view.p, value); err != nil {
 		return err
 	}
 	fn(value)
-	return l.view.writeAs(owner, value)
+	return write(l.view.p, owner, value)
 }
 
 // ReadAsOwner returns the value; ErrNotOwner if pid does not own the lease.
-func (l *OwnerLease[T]) ReadAsOwner(pid uint32) (T, error) {
-	term := l.e.OwnTerm(pid)
-	if term == 0 {
+func (l *OwnerLease[T]) ReadAsOwner(pid uint32) (v T, err error) {
+	p := l.view.p
+	for {
+		c := p.commit.Load()
+		cell := p.cells[c&cellBits>>32]
+		if cell == nil {
+			return v, ErrDamaged
+		}
+		shm.LoadValue(&v, cell)
+		if p.commit.Load() == c {
+			break
+		}
+	}
+	// The owner word is loaded after the value: it never holds a value twice,
+	// so whoever is the owner now was it all the while.
+	if o := p.owner.Load(); (pid == 0 || o>>42 != uint64(pid) || o != l.mine.Load()) && !l.acts(pid, o) {
 		var zero T
 		return zero, ErrNotOwner
 	}
-	return l.view.readAs(shm.PackOwner(pid, term))
+	return v, nil
+}
+
+// acts reports whether o is the owner word under which this handle acts for
+// pid, and remembers it in mine if it is.
+func (l *OwnerLease[T]) acts(pid uint32, o uint64) bool {
+	term := l.e.OwnTerm(pid)
+	if term == 0 || o != shm.PackOwner(pid, term) {
+		return false
+	}
+	l.mine.Store(o)
+	return true
 }
 
 // WriteAsOwner publishes v as a whole; ErrNotOwner if pid does not own the
 // lease: then nothing was published. The first write of a handle takes a
 // writer slot, which can fail with ErrNoWriterSlot.
 func (l *OwnerLease[T]) WriteAsOwner(pid uint32, v T) error {
-	term := l.e.OwnTerm(pid)
-	if term == 0 {
-		return ErrNotOwner
+	o := l.mine.Load()
+	if pid == 0 || o>>42 != uint64(pid) || o != l.view.p.owner.Load() {
+		if o = l.view.p.owner.Load(); !l.acts(pid, o) {
+			return ErrNotOwner
+		}
 	}
-	return l.view.writeAs(shm.PackOwner(pid, term), &v)
+	return write(l.view.p, o, &v)
 }
 
 // Snapshot is the committed value and the term that owned it, for anyone: see
 // [View.Snapshot].
-func (l *OwnerLease[T]) Snapshot() (v T, term uint64) { return l.view.Snapshot() }
+func (l *OwnerLease[T]) Snapshot() (v T, term uint64) {
+	p := l.view.p
+	for {
+		c := p.commit.Load()
+		cell := p.cells[c&cellBits>>32]
+		if cell == nil {
+			return v, 0
+		}
+		shm.LoadValue(&v, cell)
+		if p.commit.Load() == c {
+			return v, termOf(c, p.owner.Load())
+		}
+	}
+}
 
 // Beat says that pid lives. In an epoch that was beaten already it writes
 // nothing. ErrNotOwner or ErrLost if pid does not own the lease, or has been

@@ -30,6 +30,10 @@ type OwnerLease[T any] struct {
 	e    *election.Election
 	seg  *shm.Segment
 	with scratch[T]
+	// mine is the owner word under which the handle acted last: a cache of
+	// what the election remembers. A term that was given up never comes back,
+	// so an old word matches nothing.
+	mine shm.LocalWord
 
 	turn    chan struct{} // holds the one Acquire or claim of this handle
 	keeper  atomic.Pointer[keeper]
@@ -53,7 +57,7 @@ func Create[T any](path string, initial T, opts ...Option) (*OwnerLease[T], erro
 	seg, err := shm.Create(path, p, func(s *shm.Segment) error {
 		// The commit word of a new segment names cell 0 of slot 0. Whoever
 		// takes that slot writes cell 1 first.
-		shm.StoreWords(s.Writers[0].Cells[0], shm.Bytes(&initial))
+		shm.StoreValue(s.Writers[0].Cells[0], &initial)
 		return nil
 	})
 	if err != nil {

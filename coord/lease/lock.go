@@ -18,6 +18,8 @@ func (l *writeLock) lock() {
 	}
 }
 
+func (l *writeLock) tryLock() bool { return atomic.CompareAndSwapUint32(&l.word, 0, 1) }
+
 func (l *writeLock) lockSlow() {
 	for try := 0; !atomic.CompareAndSwapUint32(&l.word, 0, 1); try++ {
 		if try < 100 {

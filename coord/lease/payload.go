@@ -15,6 +15,7 @@ import (
 // through one Payload exclude each other. Safe for concurrent use.
 type Payload struct {
 	seg    *shm.Segment
+	owner  *atomic.Uint64
 	commit *atomic.Uint64
 	// cells by the seven bits of the commit word that name one; nil where the
 	// segment has none.
@@ -22,15 +23,19 @@ type Payload struct {
 
 	_     [128]byte // the lock is written by every write, the rest by none
 	busy  writeLock
-	slot  int // -1: none yet. It and what follows are guarded by busy.
-	phase uint64
+	slot  int    // -1: none yet. It and what follows are guarded by busy.
+	phase uint64 // of the slot
+	ready uint64 // owner word for which seen and next are right; 0 none
+	seen  uint64 // the last commit word that was loaded or published
+	next  uint64 // the commit word that the next write publishes
+	why   error  // of the last write that failed
 	done  bool
 }
 
 // PayloadOf is a new handle's access to the payload of seg, which must stay
 // open for as long as it is used.
 func PayloadOf(seg *shm.Segment) *Payload {
-	p := &Payload{seg: seg, commit: seg.Commit, slot: -1}
+	p := &Payload{seg: seg, owner: seg.Owner, commit: seg.Commit, slot: -1}
 	for i := range seg.Writers {
 		for c, cell := range seg.Writers[i].Cells {
 			p.cells[2*i+c] = cell
@@ -46,7 +51,7 @@ func (p *Payload) Close() error {
 	defer p.busy.unlock()
 	if p.slot >= 0 {
 		leaveSlot(&p.seg.Writers[p.slot], p.phase)
-		p.slot = -1
+		p.slot, p.ready = -1, 0
 	}
 	p.done = true
 	return nil
@@ -68,94 +73,88 @@ func (p *Payload) fits(t reflect.Type, size int) error {
 	return nil
 }
 
-// read copies the committed value into dst and returns the commit word that it
-// stood under. (Rules R7 and R8.)
-func (p *Payload) read(dst []byte) (commit uint64, err error) {
-	for {
-		c := p.commit.Load()
-		cell := p.cells[c>>32&127]
-		if len(cell)*8 < len(dst) {
-			return c, ErrDamaged
-		}
-		shm.LoadWords(dst, cell)
-		if p.commit.Load() == c {
-			return c, nil
-		}
-	}
-}
+// cellBits are the bits of the commit word that name a cell: slot and cell.
+const (
+	cellBits = 127 << 32
+	cellBit  = 1 << 32
+)
 
-// write publishes src as the value of the owner (pid, term), packed in owner.
-// ErrNotOwner if it does not own, or has lost the payload to a later term;
-// then nothing was published. (Rules R5 and R6.)
+// begin prepares a write by owner, under the lock: p.next names the cell that
+// is to be filled, of the two of our slot the one that is not committed. False
+// if owner may not write; p.why is the reason.
 //
-// A write is begin, stores into the cell, publish. A process may be stopped or
-// killed between any two instructions of it.
-func (p *Payload) write(owner uint64, src []byte) error {
-	p.busy.lock()
-	d, err := p.begin(owner)
-	if err == nil {
-		shm.StoreWords(d.cell, src)
-		err = p.publish(d)
+// The commit word is not loaded for it: a load right after a locked operation
+// on the same word waits for that. What this handle saw last is good enough.
+// Which of our cells is committed, if one is, changes by our own publishing
+// alone, and publish notices the rest.
+func (p *Payload) begin(owner uint64) bool {
+	return p.ready == owner && p.owner.Load() == owner || p.look(owner)
+}
+
+// cell is the one to fill.
+func (p *Payload) cell() []atomic.Uint64 { return p.cells[p.next&cellBits>>32] }
+
+// publish makes the cell that was filled the committed one. False if the
+// commit word has passed to another term.
+func (p *Payload) publish() bool {
+	return p.commit.CompareAndSwap(p.seen, p.next) && p.turn(p.next) || p.republish()
+}
+
+// look loads the commit word, and takes a writer slot if there is none yet and
+// owner may write.
+func (p *Payload) look(owner uint64) bool {
+	p.ready, p.why = 0, ErrNotOwner
+	if !sameTerm(p.commit.Load(), owner) || p.owner.Load() != owner {
+		return false
 	}
-	p.busy.unlock()
-	return err
+	if p.slot < 0 {
+		if p.done {
+			p.why = ErrClosed
+			return false
+		}
+		if p.slot, p.phase, p.why = takeSlot(p.seg); p.why != nil {
+			return false
+		}
+		p.why = ErrNotOwner
+		p.next = uint64(p.slot) << 33
+	}
+	// Loaded (again) after the slot was taken: what its last holder committed
+	// must be seen before a cell of it is chosen.
+	c := p.commit.Load()
+	if !sameTerm(c, owner) {
+		return false
+	}
+	at := p.next & cellBits
+	if c&cellBits == at {
+		at ^= cellBit
+	}
+	p.ready, p.seen, p.next = owner, c, after(c, at)
+	return true
 }
 
-// draft is a write that is not published: a cell that only this handle writes,
-// and that no reader looks at.
-type draft struct {
-	owner uint64 // owner word of the writer
-	seen  uint64 // commit word that the cell was chosen under
-	at    uint64 // the cell, in its place in the commit word
-	cell  []atomic.Uint64
+// after is the commit word that follows c with the cell at.
+func after(c, at uint64) uint64 { return c>>39<<39 | at | uint64(uint32(c)+1) }
+
+// turn is for after a publish, of the word c.
+func (p *Payload) turn(c uint64) bool {
+	p.seen, p.next = c, after(c, c&cellBits^cellBit)
+	return true
 }
 
-// begin chooses the cell for a write by owner: of the two of this handle's
-// slot the one that is not committed.
-func (p *Payload) begin(owner uint64) (draft, error) {
+// republish goes on when the commit word is not the one that was seen. Another
+// handle of the same owner may have published: then only its sequence number
+// and its cell are others, and ours still is nobody else's.
+func (p *Payload) republish() bool {
 	for {
 		c := p.commit.Load()
-		if !sameTerm(c, owner) || p.seg.Owner.Load() != owner {
-			return draft{}, ErrNotOwner
+		if !sameTerm(c, p.ready) {
+			p.ready, p.why = 0, ErrNotOwner
+			return false
 		}
-		if p.slot < 0 {
-			// The commit word is read again: what the last holder of the slot
-			// committed must be seen before a cell of it is chosen.
-			if err := p.enter(); err != nil {
-				return draft{}, err
-			}
-			continue
-		}
-		at := uint64(p.slot) << 1
-		if c>>32&127 == at {
-			at++
-		}
-		return draft{owner: owner, seen: c, at: at << 32, cell: p.cells[at]}, nil
-	}
-}
-
-// enter takes a writer slot.
-func (p *Payload) enter() error {
-	if p.done {
-		return ErrClosed
-	}
-	var err error
-	p.slot, p.phase, err = takeSlot(p.seg)
-	return err
-}
-
-// publish makes the draft's cell the committed one. It fails when the commit
-// word has passed to another term. Another handle of the same owner may have
-// published in between: then only the sequence number differs, for the cells
-// of our slot are committed by nobody else.
-func (p *Payload) publish(d draft) error {
-	for c := d.seen; sameTerm(c, d.owner); c = p.commit.Load() {
-		next := c>>39<<39 | d.at | uint64(uint32(c)+1)
-		if p.commit.CompareAndSwap(c, next) {
-			return nil
+		if next := after(c, p.next&cellBits); p.commit.CompareAndSwap(c, next) {
+			return p.turn(next)
 		}
 	}
-	return ErrNotOwner
 }
 
 // sameTerm reports whether commit word c belongs to the term of an owner word.

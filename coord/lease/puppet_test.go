@@ -69,25 +69,26 @@ func (r record) torn() bool { return r.Sum != r.sum() }
 // within its stores.
 type halfWrite struct {
 	p    *Payload
-	d    draft
 	rest record
 }
 
 func beginHalf(p *Payload, owner uint64, r record) (*halfWrite, error) {
 	p.busy.lock()
-	d, err := p.begin(owner)
-	if err != nil {
-		p.busy.unlock()
-		return nil, err
+	if !p.begin(owner) {
+		defer p.busy.unlock()
+		return nil, p.why
 	}
-	shm.StoreWords(d.cell[:3], shm.Bytes(&r)[:24])
-	return &halfWrite{p, d, r}, nil
+	shm.StoreWords(p.cell()[:3], shm.Bytes(&r)[:24])
+	return &halfWrite{p, r}, nil
 }
 
 func (h *halfWrite) finish() error {
 	defer h.p.busy.unlock()
-	shm.StoreWords(h.d.cell[3:], shm.Bytes(&h.rest)[24:])
-	return h.p.publish(h.d)
+	shm.StoreWords(h.p.cell()[3:], shm.Bytes(&h.rest)[24:])
+	if !h.p.publish() {
+		return h.p.why
+	}
+	return nil
 }
 
 var puppetErrors = map[string]error{

@@ -38,24 +38,50 @@ func (v *View[T]) Payload() *Payload { return v.p }
 // write was committed in between, so an owner that commits faster than a copy
 // takes can delay it.
 func (v *View[T]) Snapshot() (value T, term uint64) {
-	c, err := v.p.read(shm.Bytes(&value))
-	if err != nil {
-		var zero T
-		return zero, 0
+	p := v.p
+	for {
+		c := p.commit.Load()
+		cell := p.cells[c&cellBits>>32]
+		if cell == nil {
+			return value, 0
+		}
+		shm.LoadValue(&value, cell)
+		if p.commit.Load() == c {
+			return value, termOf(c, p.owner.Load())
+		}
 	}
-	return value, termOf(c, v.p.seg.Owner.Load())
 }
 
-// readAs reads as owner. The owner word is loaded after the value: an owner
-// word never comes back, so whoever is the owner then was it all the while.
-func (v *View[T]) readAs(owner uint64) (value T, err error) {
-	_, err = v.p.read(shm.Bytes(&value))
-	if v.p.seg.Owner.Load() != owner {
-		var zero T
-		return zero, ErrNotOwner
+// load copies the committed value and returns the commit word that it stood
+// under. (Rules R7 and R8.) The verbs that are to be fast have its loop in
+// their own body: a second call costs as much as the copy.
+func load[T any](p *Payload, value *T) (commit uint64, err error) {
+	for {
+		c := p.commit.Load()
+		cell := p.cells[c&cellBits>>32]
+		if cell == nil {
+			return c, ErrDamaged
+		}
+		shm.LoadValue(value, cell)
+		if p.commit.Load() == c {
+			return c, nil
+		}
 	}
-	return value, err
 }
 
-// writeAs writes as owner.
-func (v *View[T]) writeAs(owner uint64, value *T) error { return v.p.write(owner, shm.Bytes(value)) }
+// write publishes *value as the value of the owner (pid, term), packed in
+// owner. ErrNotOwner if it does not own, or has lost the payload to a later
+// term; then nothing was published. (Rules R5 and R6.)
+//
+// A write is begin, stores into the cell, publish. A process may be stopped or
+// killed between any two instructions of it.
+func write[T any](p *Payload, owner uint64, value *T) (err error) {
+	p.busy.lock()
+	if !p.begin(owner) {
+		err = p.why
+	} else if shm.StoreValue(p.cell(), value); !p.publish() {
+		err = p.why
+	}
+	p.busy.unlock()
+	return err
+}

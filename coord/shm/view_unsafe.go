@@ -29,12 +29,18 @@ func Bytes[T any](p *T) []byte {
 	return unsafe.Slice((*byte)(unsafe.Pointer(p)), int(unsafe.Sizeof(*p)))
 }
 
-// storePlain copies src into dst with plain stores, whole words first, the
-// rest of the last word zeroed.
-func storePlain(dst []atomic.Uint64, src []byte) {
-	if len(src) == 0 {
-		return
+// storeValue copies *src over the first words of dst with plain stores.
+func storeValue[T any](dst []atomic.Uint64, src *T) {
+	if n := unsafe.Sizeof(*src); n > 0 {
+		dst = dst[:(n+7)/8]
+		*(*T)(unsafe.Pointer(&dst[0])) = *src
 	}
-	to := unsafe.Slice((*byte)(unsafe.Pointer(&dst[0])), 8*len(dst))
-	clear(to[copy(to, src) : (len(src)+7)&^7])
+}
+
+// loadValue copies the first words of src to *dst with plain loads.
+func loadValue[T any](dst *T, src []atomic.Uint64) {
+	if n := unsafe.Sizeof(*dst); n > 0 {
+		src = src[:(n+7)/8]
+		*dst = *(*T)(unsafe.Pointer(&src[0]))
+	}
 }
