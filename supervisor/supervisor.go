@@ -207,9 +207,9 @@ func (s *Supervisor) claimInstance() (release func(), err error) {
 		return nil, err
 	}
 	label := c.ConfigFile
-	lease, err := s.store.Claim(context.Background(), instanceKey, filelease.Claimant{Label: label, Version: c.Version})
+	lease, err := s.store.Claim(context.Background(), instanceKey, filelease.Claimant{Label: label, Version: c.Version, Pinned: true})
 	var held *filelease.HeldError
-	if errors.As(err, &held) {
+	if errors.As(err, &held) && !errors.Is(err, filelease.ErrUnreadable) {
 		return nil, &AlreadyRunningError{Folder: c.StateDir, PID: held.Holder.PID, Since: held.Holder.Since, Label: held.Holder.Label}
 	}
 	if err != nil {

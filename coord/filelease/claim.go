@@ -2,7 +2,6 @@ package filelease
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"os"
 	"time"
@@ -13,92 +12,211 @@ import (
 // Claimant says who wants a lease. All fields may be empty.
 type Claimant struct {
 	// Run names one run of a process; empty means a random name that this
-	// Store made. Block names a holder within it: two blocks exclude each other.
+	// Store made. It must not be the name of something that lives longer, as
+	// the machine's boot or a service. Block names a holder within the run:
+	// two blocks exclude each other.
 	Run, Block string
 	// SessionHint, Label and Version are for the people who read who holds it.
 	SessionHint string
 	Label       string
 	Version     string
+	// Pinned: on the kernel where the holder runs, the lease is never taken by
+	// time, however long it was not renewed, but only after the holder's death.
+	// For what must not run beside its successor, even if it was stopped. On
+	// another machine that shares the folder, time still decides.
+	Pinned bool
 }
 
-// Lease is a lease that was granted. It is held until Release or the end of
-// the process. Safe for concurrent use.
-type Lease struct {
-	key   string
-	epoch uint64
-	claim string
-	live  *os.File // locked; Close ends the holder's sign of life
-}
-
-// Key is what was claimed.
-func (l *Lease) Key() string { return l.key }
-
-// Epoch is above that of every earlier lease of the key.
-func (l *Lease) Epoch() uint64 { return l.epoch }
-
-// Claim grants the lease of key if nobody holds it, or its holder is provably
-// dead; else the error is a *HeldError that says who does. Held by the same
-// run and block through this Store, it is granted again under the same epoch.
-// It waits for the critical section until ctx ends, never for the holder.
+// Claim grants the lease of key if nobody holds it, its time is over, or its
+// holder is provably dead; else the error is a *HeldError that says who holds
+// it. What the same run and block of this process holds is renewed and granted
+// again, under the same epoch. Claim waits for the critical section until ctx
+// ends, never for the holder.
 func (s *Store) Claim(ctx context.Context, key string, c Claimant) (*Lease, error) {
+	var l *Lease
+	err := s.critical(ctx, key, func(in section) (err error) {
+		l, err = s.claim(in, key, c)
+		return err
+	})
+	return l, err
+}
+
+// TryClaim is Claim without any waiting: it is ErrBusy if another process is in
+// the critical section of key at the moment.
+func (s *Store) TryClaim(ctx context.Context, key string, c Claimant) (*Lease, error) {
+	if err := ctx.Err(); err != nil {
+		return nil, context.Cause(ctx)
+	}
+	var l *Lease
+	err := s.tryCritical(key, func(in section) (err error) {
+		l, err = s.claim(in, key, c)
+		return err
+	})
+	return l, err
+}
+
+func (s *Store) claim(in section, key string, c Claimant) (*Lease, error) {
 	if c.Run == "" {
 		c.Run = s.run
 	}
-	var lease *Lease
-	err := s.critical(ctx, key, func() (err error) {
-		lease, err = s.claim(ctx, key, c)
-		return err
-	})
-	return lease, err
+	f, err := s.find(key)
+	if err != nil {
+		return nil, err
+	}
+	if f.r != nil && s.ours(f.r, c) {
+		return s.refresh(in, f.r, c)
+	}
+	v, err := s.judge(key, f, true)
+	if err != nil {
+		return nil, err
+	}
+	if v.held != nil {
+		if f.r != nil && f.r.Run == c.Run && v.held.Why == "" && !s.ownProcess(f.r) {
+			v.held.Why = "it has the claimant's run name, but is another process"
+		}
+		return nil, v.held
+	}
+	return s.grant(in, key, c, f)
 }
 
-func (s *Store) claim(ctx context.Context, key string, c Claimant) (*Lease, error) {
-	r, err := s.readRecord(key)
-	if err != nil {
-		return nil, err
+// ours: the same run and block, of this process. What the record lacks matches.
+func (s *Store) ours(r *record, c Claimant) bool {
+	return r.Run == c.Run && (r.Block == nil || *r.Block == c.Block) && s.ownProcess(r)
+}
+
+func (s *Store) ownProcess(r *record) bool {
+	if r.Boot != 0 && s.boot != 0 && uint64(r.Boot) != s.boot || r.Boot == 0 && s.boot == 0 && r.Host != "" && r.Host != s.host {
+		return false
 	}
-	if r != nil && r.Run == c.Run && r.Block == c.Block {
-		if own := s.own(key); own != nil && own.claim == r.Claim {
-			return own, nil
+	if r.PIDNS != 0 && r.PIDNS != s.self.PIDNS || r.PID != 0 && r.PID != s.self.PID {
+		return false
+	}
+	start := s.identityOf(r, r.PID, r.Start).Start
+	return start == 0 || start == s.self.Start
+}
+
+// refresh renews what the claimant holds already.
+func (s *Store) refresh(in section, r *record, c Claimant) (*Lease, error) {
+	if r.Claim == "" {
+		r.Claim = randomID()
+	}
+	r.Block = &c.Block // and pinned it stays, or not, as it was granted
+	for _, f := range []struct{ to, from *string }{{&r.SessionHint, &c.SessionHint}, {&r.Label, &c.Label}, {&r.Program, &c.Version}} {
+		if *f.from != "" {
+			*f.to = *f.from
 		}
 	}
-	live, err := s.displace(ctx, key, r)
-	if err != nil {
-		return nil, err
+	s.identify(r)
+	own := liveOf(r.Claim)
+	if own != nil {
+		if same, err := leadsTo(s.file(r.Key, liveSuffix), own); err != nil || !same {
+			// Deleted or replaced: what we have locked proves nothing any more.
+			dropLive(r.Claim)
+			own = nil
+		}
 	}
-	lease, err := s.grant(key, c, r, live)
-	if err != nil {
-		live.Close()
-		return nil, err
+	if own == nil {
+		var err error
+		if own, err = s.takeLive(r.Key, r.Pinned); err != nil {
+			return nil, err
+		}
 	}
-	return lease, nil
+	r.Live = 0
+	if own != nil {
+		r.Live = fileNumber(own)
+	}
+	if err := in.check(); err != nil {
+		return nil, unlessHeld(r.Claim, own, err)
+	}
+	renewed, err := s.write(r)
+	if err != nil {
+		return nil, unlessHeld(r.Claim, own, err)
+	}
+	if l := s.own(r.Key); l != nil && l.claim == r.Claim && l.renewedAt(renewed) {
+		improve(r.Claim, own)
+		return l, nil
+	}
+	return s.adopt(r, own, renewed), nil
+}
+
+// unlessHeld unlocks what was locked for a claim that failed, and returns err.
+func unlessHeld(claim string, file *os.File, err error) error {
+	if file != nil && liveOf(claim) != file {
+		unlock(file)
+	}
+	return err
 }
 
 // grant puts the claimant on record. The counter comes first: an epoch that
 // nobody got harms nobody.
-func (s *Store) grant(key string, c Claimant, old *record, live *os.File) (*Lease, error) {
-	fi, err := live.Stat()
+func (s *Store) grant(in section, key string, c Claimant, f found) (*Lease, error) {
+	if old := s.own(key); old != nil {
+		old.lose(fmt.Errorf("lease %q: %w: another holder has it", key, ErrLost))
+		old.letGo() // its lock would be in our way
+	}
+	file, err := s.takeLive(key, c.Pinned)
 	if err != nil {
 		return nil, err
 	}
-	epoch, err := s.nextEpoch(key, old)
+	step("took live")
+	l, err := s.put(in, key, c, f, file)
+	if err != nil {
+		unlock(file)
+		return nil, err
+	}
+	return l, nil
+}
+
+func (s *Store) put(in section, key string, c Claimant, f found, file *os.File) (*Lease, error) {
+	if err := in.check(); err != nil {
+		return nil, err
+	}
+	epoch, err := s.nextEpoch(key, f.epoch)
 	if err != nil {
 		return nil, err
+	}
+	if f.r == nil && f.info != nil {
+		if err := os.Rename(s.file(key, leaseSuffix), s.file(key, badSuffix)); err != nil {
+			return nil, err
+		}
+		step("kept bad")
 	}
 	r := &record{
-		Version: recordVersion, Key: key, Epoch: epoch, Claim: randomID(), Run: c.Run, Block: c.Block,
-		PID: s.self.PID, Start: s.self.Start, Boot: s.self.Boot, PIDNS: s.self.PIDNS,
-		Host: s.host, Machine: s.machine, Live: fileNumber(fi),
-		SessionHint: c.SessionHint, Label: c.Label, Program: c.Version, Since: time.Now().UTC().Truncate(time.Second),
+		Version: recordVersion, Key: key, Epoch: epoch, Claim: randomID(), Run: c.Run, Block: &c.Block, Pinned: c.Pinned,
+		SessionHint: c.SessionHint, Label: c.Label, Program: c.Version, Since: s.clock.Now().UTC().Truncate(time.Second),
 	}
-	if err := s.writeRecord(r); err != nil {
+	s.identify(r)
+	if file != nil {
+		r.Live = fileNumber(file)
+	}
+	if err := in.check(); err != nil {
 		return nil, err
 	}
-	lease := &Lease{key: key, epoch: epoch, claim: r.Claim, live: live}
+	renewed, err := s.write(r)
+	if err != nil {
+		return nil, err
+	}
+	os.Remove(s.file(key, seenSuffix)) // about a record that is gone
+	return s.adopt(r, file, renewed), nil
+}
+
+// identify says on record who this process is.
+func (s *Store) identify(r *record) {
+	r.Host, r.Machine, r.Boot, r.PIDNS, r.TimeNS = s.host, s.machine, id(s.boot), s.self.PIDNS, s.timens
+	r.PID, r.Start = s.self.PID, s.self.Start
+}
+
+// adopt makes the Lease of a record that was written.
+func (s *Store) adopt(r *record, file *os.File, renewed time.Duration) *Lease {
+	l := &Lease{
+		store: s, key: r.Key, epoch: r.Epoch, claim: r.Claim, pinned: r.Pinned,
+		run: r.Run, block: r.block(), renewed: renewed, done: make(chan struct{}),
+	}
+	hold(l.claim, file)
 	s.mu.Lock()
-	s.leases[key] = lease
+	s.leases[l.key] = l
 	s.mu.Unlock()
-	return lease, nil
+	return l
 }
 
 func (s *Store) own(key string) *Lease {
@@ -107,130 +225,14 @@ func (s *Store) own(key string) *Lease {
 	return s.leases[key]
 }
 
-// displace proves that nobody holds the lease any more, and returns KEY.live
-// locked. Inside the critical section, so that two claimants cannot find the
-// same holder dead.
-func (s *Store) displace(ctx context.Context, key string, r *record) (*os.File, error) {
-	path := s.file(key, liveSuffix)
-	live, err := tryAcquire(path)
-	busy := errors.Is(err, errBusy)
-	if err != nil && !busy {
-		return nil, err
-	}
-	switch {
-	case !busy && (r == nil || s.silent(r, live) || s.dead(r)):
-		return live, nil
-	case !busy:
-		live.Close()
-		return nil, &HeldError{Key: key, Holder: r.holder(), Why: s.whyUnknown(r)}
-	case r == nil:
-		return nil, &HeldError{Key: key, Why: "its record is missing, but " + path + " is locked"}
-	case !s.dead(r):
-		return nil, &HeldError{Key: key, Holder: r.holder()}
-	}
-	// Dead, and yet its lock is held: by a process that it was forking when it
-	// died, for a moment; or by one that inherited the descriptor.
-	ctx, cancel := context.WithTimeout(ctx, inheritedLimit)
-	defer cancel()
-	live, err = acquire(ctx, path)
-	if errors.Is(err, errBusy) {
-		return nil, &HeldError{Key: key, Holder: r.holder(), Why: "it is dead, but a process that it started holds " + path}
-	}
-	return live, err
-}
-
-const inheritedLimit = time.Second
-
-// silent: the holder locked this very file on this kernel, and its lock is gone.
-func (s *Store) silent(r *record, live *os.File) bool {
-	if r.Boot == 0 || r.Boot != s.self.Boot {
-		return false
-	}
-	fi, err := live.Stat()
-	return err == nil && (r.Live == fileNumber(fi) && r.Live != 0 || !numbered)
-}
-
-// dead: its process is provably gone, by what it recorded.
-func (s *Store) dead(r *record) bool {
-	if r.Boot != 0 && r.Boot != s.self.Boot && !s.sameMachine(r) {
-		return false
-	}
-	return r.PID != 0 && r.Boot != 0 && proc.Judge(r.identity()) == proc.Gone
-}
-
-// sameMachine: a local file system has one machine, which has then booted since.
-func (s *Store) sameMachine(r *record) bool {
-	return !s.network || r.Machine != "" && r.Machine == s.machine
-}
-
-func (s *Store) whyUnknown(r *record) string {
-	switch {
-	case r.Boot != s.self.Boot:
-		return "it is on another machine, which cannot be seen from here"
-	case r.PIDNS != s.self.PIDNS:
-		return "its lock file was replaced, and it is in another pid namespace"
-	}
-	return "its lock file was replaced, but its process lives"
-}
-
-// Verify is ErrLost or a *HeldError if the lease is no longer the caller's. Call
-// it before acting on what the lease protects.
-func (s *Store) Verify(ctx context.Context, l *Lease) error {
-	return s.critical(ctx, l.key, func() error {
-		r, err := s.readRecord(l.key)
-		switch {
-		case err != nil:
-			return err
-		case r == nil:
-			return ErrLost
-		case r.Claim != l.claim:
-			return &HeldError{Key: l.key, Holder: r.holder()}
-		}
-		if same, err := leadsTo(s.file(l.key, liveSuffix), l.live); err != nil || !same {
-			return fmt.Errorf("%w: %s was deleted or replaced", ErrLost, s.file(l.key, liveSuffix))
-		}
-		return nil
-	})
-}
-
-// Release gives the lease back. If it is no longer the caller's, nothing
-// happens. The counter stays.
-func (s *Store) Release(ctx context.Context, l *Lease) error {
-	err := s.critical(ctx, l.key, func() error {
-		r, err := s.readRecord(l.key)
-		if err != nil || r == nil || r.Claim != l.claim {
-			return err
-		}
-		return removeFile(s.file(l.key, leaseSuffix))
-	})
-	s.mu.Lock()
-	if s.leases[l.key] == l {
-		delete(s.leases, l.key)
-	}
-	s.mu.Unlock()
-	l.live.Close() // a second time after a second Release: no harm
-	return err
-}
-
-// LiveHolderOtherThan tells who holds the lease, unless it is run or nobody;
-// then it is nil. A holder whose death cannot be proven lives.
-func (s *Store) LiveHolderOtherThan(ctx context.Context, key, run string) (*Holder, error) {
-	var h *Holder
-	err := s.critical(ctx, key, func() error {
-		r, err := s.readRecord(key)
-		if err != nil || r != nil && run != "" && r.Run == run {
-			return err
-		}
-		live, err := s.displace(ctx, key, r)
-		var held *HeldError
-		if errors.As(err, &held) {
-			h = &held.Holder
-			return nil
-		}
-		if err == nil {
-			live.Close()
-		}
+// NameCommand puts on record that a process group acts under the lease: pid is
+// its leader, and a child of the caller that was not waited for. From then on
+// the holder counts as dead only when that group is gone too. Call it before
+// the command does anything.
+func (s *Store) NameCommand(ctx context.Context, l *Lease, pid int) error {
+	who, err := proc.Of(pid)
+	if err != nil {
 		return err
-	})
-	return h, err
+	}
+	return s.update(ctx, l, func(r *record) { r.Command = &command{PID: who.PID, Start: who.Start} })
 }

@@ -16,12 +16,14 @@ import (
 // not possible, it is not handed out and the old counter stays.
 func (s *Store) NextEpoch(ctx context.Context, key string) (uint64, error) {
 	var epoch uint64
-	err := s.critical(ctx, key, func() (err error) {
-		r, err := s.readRecord(key)
-		if err != nil {
-			return err
+	err := s.critical(ctx, key, func(section) error {
+		f, err := s.find(key)
+		if err == nil && f.damaged != nil {
+			err = fmt.Errorf("%s is %w: %v", s.file(key, leaseSuffix), ErrUnreadable, f.damaged)
 		}
-		epoch, err = s.nextEpoch(key, r)
+		if err == nil {
+			epoch, err = s.nextEpoch(key, f.epoch)
+		}
 		return err
 	})
 	if err != nil {
@@ -30,17 +32,15 @@ func (s *Store) NextEpoch(ctx context.Context, key string) (uint64, error) {
 	return epoch, nil
 }
 
-// nextEpoch counts on; r is the lease's record, nil for none. Inside the
-// critical section.
-func (s *Store) nextEpoch(key string, r *record) (uint64, error) {
+// nextEpoch counts on; recorded is the epoch of the lease's record, 0 for none.
+// Inside the critical section.
+func (s *Store) nextEpoch(key string, recorded uint64) (uint64, error) {
 	path := s.file(key, epochSuffix)
 	last, err := readCounter(path)
 	if err != nil {
 		return 0, err
 	}
-	if r != nil {
-		last = max(last, r.Epoch)
-	}
+	last = max(last, recorded)
 	if last == math.MaxUint64 {
 		return 0, ErrExhausted
 	}

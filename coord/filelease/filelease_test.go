@@ -124,23 +124,6 @@ func TestDamagedCounterIsAnError(t *testing.T) {
 	}
 }
 
-func TestDamagedRecordProvesNothing(t *testing.T) {
-	s := open(t, t.TempDir())
-	ctx := within(t)
-	path := s.file("kv", leaseSuffix)
-	for _, text := range []string{"", "{", "null", "{}", "garbage", `{"version":2,"key":"kv","epoch":1}`, `{"version":1,"key":"other","epoch":1}`} {
-		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
-			t.Fatal(err)
-		}
-		if _, err := s.Claim(ctx, "kv", Claimant{}); !errors.Is(err, ErrUnreadable) || !strings.Contains(err.Error(), path) {
-			t.Errorf("%q: %v", text, err)
-		}
-		if b, _ := os.ReadFile(path); string(b) != text {
-			t.Errorf("the damaged record was changed to %q", b)
-		}
-	}
-}
-
 func TestKeys(t *testing.T) {
 	s := open(t, t.TempDir())
 	ctx := within(t)
@@ -172,7 +155,7 @@ func TestWaitForTheCriticalSectionEndsWithItsContext(t *testing.T) {
 		_, err := s.NextEpoch(within(t), "kv")
 		got <- err
 	}()
-	lock.Close()
+	unlock(lock)
 	if err := <-got; err != nil {
 		t.Error(err)
 	}
@@ -203,53 +186,6 @@ func TestGoroutinesCountWithoutGaps(t *testing.T) {
 			t.Errorf("%d was handed out twice, or is out of range", n)
 		}
 		all[n] = true
-	}
-}
-
-// TestForgottenRecords: what an older program, another machine or an earlier
-// boot left behind.
-func TestForgottenRecords(t *testing.T) {
-	ctx := within(t)
-	for _, c := range []struct {
-		name    string
-		change  func(s *Store, r *record)
-		granted bool
-	}{
-		{"of this kernel, its lock is free", func(s *Store, r *record) {}, true},
-		{"of an earlier boot", func(s *Store, r *record) { r.Boot++ }, true},
-		{"of another machine on a shared folder", func(s *Store, r *record) { r.Boot++; s.network = true; r.Machine = "other" }, false},
-		{"of this machine's earlier boot, shared folder", func(s *Store, r *record) { r.Boot++; s.network = true; s.machine = "m"; r.Machine = "m" }, true},
-		{"without a boot", func(s *Store, r *record) { r.Boot = 0 }, false},
-		{"another lock file, the process lives", func(s *Store, r *record) { r.Live++ }, false},
-		{"another lock file, another start time", func(s *Store, r *record) { r.Live++; r.Start++ }, true},
-		{"another lock file, another pid namespace", func(s *Store, r *record) { r.Live++; r.PIDNS++; r.Start++ }, false},
-		{"another lock file, no process", func(s *Store, r *record) { r.Live++; r.PID = 0 }, false},
-	} {
-		t.Run(c.name, func(t *testing.T) {
-			if !numbered {
-				t.Skip("files have no numbers here")
-			}
-			s := open(t, t.TempDir())
-			l := claim(t, s, "kv")
-			r, err := s.readRecord("kv")
-			if err != nil {
-				t.Fatal(err)
-			}
-			l.live.Close() // as the end of the process would
-			c.change(s, r)
-			if err := s.writeRecord(r); err != nil {
-				t.Fatal(err)
-			}
-			l2, err := s.Claim(ctx, "kv", Claimant{Run: "other"})
-			switch {
-			case c.granted && err != nil:
-				t.Error(err)
-			case c.granted && l2.Epoch() != 2:
-				t.Errorf("epoch is %d, want 2", l2.Epoch())
-			case !c.granted:
-				heldBy(t, err, r.PID)
-			}
-		})
 	}
 }
 

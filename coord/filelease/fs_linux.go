@@ -22,6 +22,8 @@ var networkKinds = map[int64]string{
 	0x47504653: "gpfs",
 	0x19830326: "beegfs",
 	0x786f4256: "vboxsf",
+	0xbacbacbc: "vmhgfs",
+	0x7c7c6673: "prl_fs",
 }
 
 func networkFS(dir string) (kind string, network bool, err error) {

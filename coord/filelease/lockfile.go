@@ -15,30 +15,28 @@ const (
 	lastRetry  = 32 * time.Millisecond
 )
 
-var errBusy = errors.New("locked by another process")
-
 // acquire locks the file at path, which is made if it is not there, and
-// returns it open; Close unlocks. It tries again until ctx ends. What it locked
-// is still what the path leads to.
+// returns it open; unlock gives it back. It tries again until ctx ends. What
+// it locked is still what the path leads to.
 func acquire(ctx context.Context, path string) (*os.File, error) {
 	pause := firstRetry
 	for {
 		f, err := tryAcquire(path)
-		if !errors.Is(err, errBusy) {
+		if !errors.Is(err, ErrBusy) {
 			return f, err
 		}
 		t := time.NewTimer(pause/2 + rand.N(pause))
 		select {
 		case <-ctx.Done():
 			t.Stop()
-			return nil, fmt.Errorf("wait for %s: %w: %w", path, context.Cause(ctx), errBusy)
+			return nil, fmt.Errorf("wait for %s: %w: %w", path, context.Cause(ctx), ErrBusy)
 		case <-t.C:
 		}
 		pause = min(2*pause, lastRetry)
 	}
 }
 
-// tryAcquire is errBusy if another open file has the lock.
+// tryAcquire is ErrBusy if another open file has the lock.
 func tryAcquire(path string) (*os.File, error) {
 	for {
 		f, err := openLock(path)
@@ -52,18 +50,27 @@ func tryAcquire(path string) (*os.File, error) {
 		}
 		if !locked {
 			f.Close()
-			return nil, errBusy
+			return nil, ErrBusy
 		}
 		same, err := leadsTo(path, f)
 		if err == nil && same {
 			return f, nil
 		}
-		f.Close()
+		unlock(f)
 		if err != nil {
 			return nil, err
 		}
 		// Somebody deleted or replaced the file: what we locked is not what
 		// the next one will find.
+	}
+}
+
+// unlock unlocks before it closes: a child that is being started has a copy of
+// the descriptor until its exec, and with it the lock.
+func unlock(f *os.File) {
+	if f != nil {
+		dropLock(f)
+		f.Close()
 	}
 }
 

@@ -9,8 +9,10 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
+	"time"
 
 	"github.com/standbyd/standbyd/internal/proc"
 )
@@ -22,32 +24,27 @@ const maxKey = 100 // bytes
 type Store struct {
 	dir     string
 	network bool // on a network file system, by the caller's leave
+	ttl     time.Duration
+	renew   time.Duration
+	clock   Clock
 	self    proc.Identity
+	boot    uint64 // 0: this system names no boots
+	timens  uint64
 	host    string
 	machine string
 	run     string // for claimants that name none
+	watch   watches
 
 	mu     sync.Mutex
 	leases map[string]*Lease // held through this Store, by key
 }
 
-// Option changes what Open does.
-type Option func(*options)
-
-type options struct {
-	networkFS bool
-}
-
-// AllowNetworkFS makes Open accept a network file system. Locks there are as
-// good as its server makes them.
-func AllowNetworkFS() Option { return func(o *options) { o.networkFS = true } }
-
 // Open opens the store below root; both folders are made (0700) if they are
 // not there.
 func Open(root string, opts ...Option) (*Store, error) {
-	var o options
-	for _, opt := range opts {
-		opt(&o)
+	o, err := newOptions(opts)
+	if err != nil {
+		return nil, fmt.Errorf("open lease store %s: %w", root, err)
 	}
 	dir := filepath.Join(root, "leases")
 	if err := os.MkdirAll(dir, 0o700); err != nil {
@@ -64,10 +61,12 @@ func Open(root string, opts ...Option) (*Store, error) {
 	if err != nil {
 		return nil, fmt.Errorf("open lease store: %w", err)
 	}
-	host, _ := os.Hostname() // for people only
+	host, _ := os.Hostname()
 	return &Store{
-		dir: dir, network: network, self: self, host: host, machine: machineID(),
+		dir: dir, network: network, ttl: o.ttl, renew: o.renew, clock: o.clock,
+		self: self, boot: bootOf(self), timens: timeNamespace(), host: host, machine: machineID(),
 		run: randomID(), leases: make(map[string]*Lease),
+		watch: watches{since: make(map[string]sighting), ttl: make(map[string]time.Duration)},
 	}, nil
 }
 
@@ -86,28 +85,32 @@ func randomID() string {
 	return hex.EncodeToString(b[:])
 }
 
-// Keys lists the keys that have a lease or a counter, sorted.
+const (
+	leaseSuffix = ".lease.json"
+	badSuffix   = ".lease.json.bad"
+	epochSuffix = ".epoch"
+	lockSuffix  = ".lock"
+	liveSuffix  = ".live"
+	seenSuffix  = ".seen"
+)
+
+// Keys lists the keys that have a lease, or had one, or a counter; sorted.
 func (s *Store) Keys() ([]string, error) {
 	entries, err := os.ReadDir(s.dir)
 	if err != nil {
 		return nil, fmt.Errorf("list leases: %w", err)
 	}
 	var keys []string
-	for _, e := range entries { // sorted, so that a key's files are neighbours, nearly
-		key, ok := strings.CutSuffix(e.Name(), epochSuffix)
-		if ok && checkKey(key) == nil {
-			keys = append(keys, key)
+	for _, e := range entries {
+		for _, suffix := range []string{epochSuffix, leaseSuffix, liveSuffix} {
+			if key, ok := strings.CutSuffix(e.Name(), suffix); ok && checkKey(key) == nil {
+				keys = append(keys, key)
+			}
 		}
 	}
-	return keys, nil
+	slices.Sort(keys)
+	return slices.Compact(keys), nil
 }
-
-const (
-	leaseSuffix = ".lease.json"
-	epochSuffix = ".epoch"
-	lockSuffix  = ".lock"
-	liveSuffix  = ".live"
-)
 
 func (s *Store) file(key, suffix string) string { return filepath.Join(s.dir, key+suffix) }
 
@@ -131,25 +134,62 @@ func checkKey(key string) error {
 
 // critical runs f inside the critical section of key, which all processes
 // share. Waiting for it ends with ctx.
-func (s *Store) critical(ctx context.Context, key string, f func() error) error {
+func (s *Store) critical(ctx context.Context, key string, f func(section) error) error {
+	return s.inside(key, f, func(path string) (*os.File, error) { return acquire(ctx, path) })
+}
+
+// tryCritical is ErrBusy if somebody is inside.
+func (s *Store) tryCritical(key string, f func(section) error) error {
+	return s.inside(key, f, tryAcquire)
+}
+
+func (s *Store) inside(key string, f func(section) error, enter func(path string) (*os.File, error)) error {
 	if err := checkKey(key); err != nil {
 		return err
 	}
-	path := s.file(key, lockSuffix)
-	lock, err := acquire(ctx, path)
-	if err != nil {
-		if errors.Is(err, fs.ErrPermission) {
-			return fmt.Errorf("lease %q: %w: the folder must belong to the user that runs this program", key, err)
+	for {
+		lock, err := enter(s.file(key, lockSuffix))
+		if err != nil {
+			return s.whyClosed(key, err)
 		}
-		return fmt.Errorf("lease %q: %w", key, err)
-	}
-	defer lock.Close()
-	if err := f(); err != nil {
+		step("locked")
+		err = f(section{lock})
+		unlock(lock)
+		step("unlocked")
+		if errors.Is(err, errAgain) {
+			continue
+		}
 		var held *HeldError
-		if errors.As(err, &held) {
+		if err == nil || errors.As(err, &held) {
 			return err
 		}
 		return fmt.Errorf("lease %q: %w", key, err)
 	}
-	return nil
+}
+
+// whyClosed says what to do about a critical section that cannot be entered.
+func (s *Store) whyClosed(key string, err error) error {
+	if errors.Is(err, fs.ErrPermission) {
+		return fmt.Errorf("lease %q: %w: the folder must belong to the user that runs this program", key, err)
+	}
+	if _, serr := os.Stat(s.dir); errors.Is(serr, fs.ErrNotExist) {
+		return fmt.Errorf("lease %q: %w: the folder %s was deleted, with all counters: if it is made anew, epochs begin again", key, err, s.dir)
+	}
+	return fmt.Errorf("lease %q: %w", key, err)
+}
+
+// section is the critical section that the caller is in.
+type section struct{ lock *os.File }
+
+// errAgain: the lock was deleted under us, so that others may be inside too.
+var errAgain = errors.New("the lock file was deleted or replaced")
+
+// check is called before each change of a record: if somebody has deleted
+// KEY.lock, the next one is let in on a new file, and our call starts over.
+func (c section) check() error {
+	same, err := leadsTo(c.lock.Name(), c.lock)
+	if err == nil && !same {
+		return errAgain
+	}
+	return err
 }

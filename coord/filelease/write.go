@@ -17,10 +17,14 @@ func replaceFile(path string, content []byte) error {
 	if err != nil {
 		return err
 	}
+	name := filepath.Ext(path)
+	step("created new " + name)
 	_, err = f.Write(content)
+	step("wrote new " + name)
 	if err == nil {
 		err = f.Sync()
 	}
+	step("synced new " + name)
 	if cerr := f.Close(); err == nil {
 		err = cerr
 	}
@@ -31,9 +35,11 @@ func replaceFile(path string, content []byte) error {
 		os.Remove(next)
 		return fmt.Errorf("replace %s, which keeps its old content: %w", path, err)
 	}
+	step("renamed new " + name)
 	if err := syncDir(filepath.Dir(path)); err != nil {
 		return fmt.Errorf("sync the folder of %s: %w", path, err)
 	}
+	step("synced folder of " + name)
 	return nil
 }
 
@@ -42,5 +48,6 @@ func removeFile(path string) error {
 	if err := os.Remove(path); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return err
 	}
+	step("removed " + filepath.Ext(path))
 	return syncDir(filepath.Dir(path))
 }
