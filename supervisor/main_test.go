@@ -367,7 +367,7 @@ func apart(t *testing.T, c Config) *exec.Cmd {
 		t.Fatal(err)
 	}
 	path := filepath.Join(filepath.Dir(c.StateDir), "told.json")
-	if err := os.WriteFile(path, b, 0o600); err != nil {
+	if err := writeWhole(path, b, 0o600); err != nil {
 		t.Fatal(err)
 	}
 	exe, _ := os.Executable()
