@@ -23,6 +23,12 @@ type claimant struct {
 func newClaimant(t *testing.T, root string) *claimant {
 	t.Helper()
 	cmd := exec.Command(os.Args[0], "claimant", root)
+	return start(t, cmd)
+}
+
+// start starts a claimant in whatever way cmd says.
+func start(t *testing.T, cmd *exec.Cmd) *claimant {
+	t.Helper()
 	cmd.Stderr = os.Stderr
 	in, err := cmd.StdinPipe()
 	if err != nil {

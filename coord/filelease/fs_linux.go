@@ -26,10 +26,13 @@ var networkKinds = map[int64]string{
 	0x7c7c6673: "prl_fs",
 }
 
+// statfs is replaced in tests.
+var statfs = unix.Statfs
+
 func networkFS(dir string) (kind string, network bool, err error) {
 	var st unix.Statfs_t
 	for {
-		if err = unix.Statfs(dir, &st); err != unix.EINTR {
+		if err = statfs(dir, &st); err != unix.EINTR {
 			break
 		}
 	}

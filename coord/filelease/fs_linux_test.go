@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"golang.org/x/sys/unix"
 )
@@ -74,23 +75,65 @@ func fill(t *testing.T, ballast string) {
 }
 
 func TestNetworkFileSystemsAreRefused(t *testing.T) {
+	defer func() { statfs = unix.Statfs }()
+	for magic, kind := range map[int64]string{0x6969: "nfs", 0xff534d42: "cifs", -0x1acb2be: "smb2", 0x01021997: "9p", 0x65735546: "fuse"} {
+		statfs = func(dir string, st *unix.Statfs_t) error {
+			err := unix.Statfs(dir, st)
+			st.Type = magic
+			return err
+		}
+		root := t.TempDir()
+		_, err := Open(root)
+		if !errors.Is(err, ErrNetworkFS) || !strings.Contains(err.Error(), "("+kind+")") || !strings.Contains(err.Error(), "local folder") {
+			t.Errorf("%s: %v", kind, err)
+		}
+		s, err := Open(root, AllowNetworkFS())
+		if err != nil || !s.network {
+			t.Errorf("%s, allowed: %v", kind, err)
+			continue
+		}
+		l := claim(t, s, "kv")
+		_, err = open(t, root, AllowNetworkFS()).Claim(within(t), "kv", Claimant{})
+		heldBy(t, err, os.Getpid())
+		if err := s.Release(within(t), l); err != nil {
+			t.Error(err)
+		}
+	}
+}
+
+// TestRenewOnAFullDisk: the old record is whole, and Keep says so in time.
+func TestRenewOnAFullDisk(t *testing.T) {
 	if os.Getuid() != 0 {
-		t.Skip("needs root to mount")
+		t.Skip("needs root to mount a small tmpfs")
 	}
 	root := t.TempDir()
-	// The kinds are known by number; this one is made known for the test.
-	if err := unix.Mount("ramfs", root, "ramfs", 0, ""); err != nil {
-		t.Skipf("cannot mount a ramfs: %v", err)
+	if err := unix.Mount("tmpfs", root, "tmpfs", 0, "size=64k"); err != nil {
+		t.Skipf("cannot mount a tmpfs: %v", err)
 	}
 	t.Cleanup(func() { unix.Unmount(root, unix.MNT_DETACH) })
-	const ramfsMagic = 0x858458f6
-	networkKinds[ramfsMagic] = "ramfs"
-	t.Cleanup(func() { delete(networkKinds, ramfsMagic) })
-	_, err := Open(root)
-	if !errors.Is(err, ErrNetworkFS) || !strings.Contains(err.Error(), "ramfs") || !strings.Contains(err.Error(), "local folder") {
+	s := open(t, root, WithTTL(3*time.Second))
+	l := claim(t, s, "kv")
+	fill(t, filepath.Join(root, "ballast"))
+	before := contents(t, s.file("kv", leaseSuffix))
+	if err := s.Renew(within(t), l); !errors.Is(err, unix.ENOSPC) {
+		t.Fatalf("got %v", err)
+	}
+	l.Keep(t.Context())
+	select {
+	case <-l.Done():
+	case <-within(t).Done():
+		t.Fatal("Keep does not give up")
+	}
+	if err := l.Err(); !errors.Is(err, ErrLost) || !errors.Is(err, unix.ENOSPC) {
 		t.Errorf("got %v", err)
 	}
-	if _, err := Open(root, AllowNetworkFS()); err != nil {
+	if age := l.sinceRenewal(); age < 2*time.Second || age >= 3*time.Second {
+		t.Errorf("Done was closed %v after the last renewal, want 2s, one interval before the end", age)
+	}
+	if contents(t, s.file("kv", leaseSuffix)) != before {
+		t.Error("the old record was changed")
+	}
+	if err := s.Release(within(t), l); err != nil {
 		t.Error(err)
 	}
 }

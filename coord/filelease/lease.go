@@ -162,11 +162,7 @@ func (s *Store) Renew(ctx context.Context, l *Lease) error {
 }
 
 func (s *Store) update(ctx context.Context, l *Lease, change func(*record)) error {
-	return s.critical(ctx, l.key, func(in section) error {
-		r, err := s.mine(l)
-		if err != nil {
-			return err
-		}
+	return s.holding(ctx, l, func(in section, r *record) error {
 		change(r)
 		if liveOf(l.claim) == nil {
 			file, err := s.takeLive(l.key, l.pinned)
@@ -194,10 +190,24 @@ func (s *Store) update(ctx context.Context, l *Lease, change func(*record)) erro
 // caller's, or is not for want of renewals. Call it before acting on what the
 // lease protects.
 func (s *Store) Verify(ctx context.Context, l *Lease) error {
-	return s.critical(ctx, l.key, func(section) error {
-		_, err := s.mine(l)
-		return err
+	return s.holding(ctx, l, func(section, *record) error { return nil })
+}
+
+// holding calls f inside the critical section if the lease is the caller's.
+func (s *Store) holding(ctx context.Context, l *Lease, f func(section, *record) error) error {
+	err := s.critical(ctx, l.key, func(in section) error {
+		r, err := s.mine(l)
+		if err != nil {
+			return err
+		}
+		return f(in, r)
 	})
+	if errors.As(err, &errDeleted{}) {
+		err = fmt.Errorf("%w: %w", ErrLost, err)
+		l.lose(err)
+		l.letGo()
+	}
+	return err
 }
 
 // mine is the record, if it is that of the lease, and ends the lease if not.
@@ -279,5 +289,8 @@ func (s *Store) Release(ctx context.Context, l *Lease) error {
 	s.mu.Unlock()
 	l.lose(fmt.Errorf("lease %q: %w: it was released", l.key, ErrLost))
 	l.letGo()
+	if errors.As(err, &errDeleted{}) {
+		return nil
+	}
 	return err
 }

@@ -173,7 +173,7 @@ func (s *Store) whyClosed(key string, err error) error {
 		return fmt.Errorf("lease %q: %w: the folder must belong to the user that runs this program", key, err)
 	}
 	if _, serr := os.Stat(s.dir); errors.Is(serr, fs.ErrNotExist) {
-		return fmt.Errorf("lease %q: %w: the folder %s was deleted, with all counters: if it is made anew, epochs begin again", key, err, s.dir)
+		return fmt.Errorf("lease %q: %w (%w): made anew, its epochs begin again", key, errDeleted{s.dir}, err)
 	}
 	return fmt.Errorf("lease %q: %w", key, err)
 }
@@ -193,3 +193,8 @@ func (c section) check() error {
 	}
 	return err
 }
+
+// errDeleted: the whole folder is gone.
+type errDeleted struct{ dir string }
+
+func (e errDeleted) Error() string { return "the folder " + e.dir + " was deleted, with all counters" }
