@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/standbyd/standbyd/coord/shm"
 	"github.com/standbyd/standbyd/internal/proc"
@@ -75,7 +76,7 @@ func TestOnePausedInTheMiddleOfAWriteThatLostTheLeaseDamagesNothing(t *testing.T
 	}
 }
 
-func TestSeveralPausedInTheMiddleOfTheirWritesDamageNothing(t *testing.T) {
+func TestR6SeveralPausedInTheMiddleOfTheirWritesDamageNothing(t *testing.T) {
 	l := newLease(t)
 	var halves []*halfWrite
 	for i := range 20 {
@@ -106,7 +107,7 @@ func TestSeveralPausedInTheMiddleOfTheirWritesDamageNothing(t *testing.T) {
 
 // A paused owner that wakes before its successor has adopted the payload may
 // still publish: then the successor adopts, and goes on from, what it published.
-func TestAWriteThatEndsBeforeTheAdoptionIsNotLost(t *testing.T) {
+func TestR4AWriteThatEndsBeforeTheAdoptionIsNotLost(t *testing.T) {
 	l := newLease(t)
 	term := must(l.TryAcquire(high, 3))(t)
 	half, err := beginHalf(l.view.p, shm.PackOwner(high, term), rec(2))
@@ -126,7 +127,7 @@ func TestAWriteThatEndsBeforeTheAdoptionIsNotLost(t *testing.T) {
 	}
 }
 
-func TestTwoHandlesOfOneOwnerWriteAtOnce(t *testing.T) {
+func TestR9SeveralHandlesOfOneOwnerWriteAtOnce(t *testing.T) {
 	l := newLease(t)
 	handles := []*OwnerLease[record]{l, reopen(t, l), reopen(t, l)}
 	must(l.TryAcquire(low, 3))(t)
@@ -167,7 +168,7 @@ func TestTwoHandlesOfOneOwnerWriteAtOnce(t *testing.T) {
 	}
 }
 
-func TestAnInitialValueIsNotOverwrittenInPlace(t *testing.T) {
+func TestR5ACommittedValueIsNotOverwrittenInPlace(t *testing.T) {
 	l := newLease(t)
 	term := must(l.TryAcquire(low, 3))(t)
 	half, err := beginHalf(l.view.p, shm.PackOwner(low, term), rec(2))
@@ -179,6 +180,116 @@ func TestAnInitialValueIsNotOverwrittenInPlace(t *testing.T) {
 		t.Fatal(err)
 	}
 	wantValue(t, l, 2, term)
+}
+
+// The slot that comes free holds the committed value.
+func TestR10AFreedSlotKeepsItsCommittedValue(t *testing.T) {
+	l := newLease(t, WithWriterSlots(1))
+	must(l.TryAcquire(low, 3))(t)
+	for n := uint64(2); n < 10; n++ { // each time in the other cell
+		h := reopen(t, l)
+		if err := h.WriteAsOwner(low, rec(n)); err != nil {
+			t.Fatal(err)
+		}
+		if err := h.Close(); err != nil {
+			t.Fatal(err)
+		}
+		next := reopen(t, l)
+		half, err := beginHalf(next.view.p, shm.PackOwner(low, 1), rec(99))
+		if err != nil {
+			t.Fatal(err)
+		}
+		wantValue(t, l, n, 1)
+		half.p.busy.unlock()
+		if err := next.Close(); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+func TestR7AReaderNeverSeesATornValue(t *testing.T) {
+	l := must(Create(t.TempDir()+"/lease", pageOf(0, 0)))(t)
+	defer l.Close()
+	must(l.TryAcquire(low, 3))(t)
+	stop := make(chan struct{})
+	var writer sync.WaitGroup
+	writer.Go(func() {
+		for n := uint64(1); ; n++ {
+			select {
+			case <-stop:
+				return
+			default:
+			}
+			if err := l.WriteAsOwner(low, pageOf(n, n)); err != nil {
+				t.Error(err)
+				return
+			}
+		}
+	})
+	reader := reopen(t, l)
+	last, naive := uint64(0), 0
+	for range 20000 {
+		v, _ := reader.Snapshot()
+		if v.Sum != v.sum() || v.N < last {
+			t.Fatalf("value %d after %d, torn: %v", v.N, last, v.Sum != v.sum())
+		}
+		last = v.N
+		// Without the second load of the commit word:
+		shm.LoadValue(&v, reader.view.p.cells[reader.seg.Commit.Load()&cellBits>>32])
+		if v.Sum != v.sum() {
+			naive++
+		}
+	}
+	close(stop)
+	writer.Wait()
+	t.Logf("a naive reader saw %d torn values", naive)
+}
+
+// What an owner reads was written in its term or before, also when it loses
+// the lease while it reads.
+func TestR8AnOwnersReadIsOfItsTerm(t *testing.T) {
+	l := newLease(t)
+	other := reopen(t, l)
+	const theirs = 1 << 40
+	stop := make(chan struct{})
+	var wg sync.WaitGroup
+	wg.Go(func() {
+		for n := uint64(0); ; n++ {
+			select {
+			case <-stop:
+				return
+			default:
+			}
+			if _, err := other.TryAcquire(low, 3); err != nil { // from the higher pid
+				t.Error(err)
+				return
+			}
+			other.WriteAsOwner(low, rec(theirs+n))
+			other.WriteAsOwner(low, rec(n)) // before it goes it clears the mark
+			other.Release(low)
+		}
+	})
+	reads := 0
+	for end := time.Now().Add(30 * time.Second); reads < 5000 && time.Now().Before(end); {
+		if _, err := l.TryAcquire(high, 3); err != nil {
+			continue
+		}
+		for range 10 {
+			v, err := l.ReadAsOwner(high)
+			if err != nil {
+				break
+			}
+			reads++
+			if v.N >= theirs || v.torn() {
+				t.Fatalf("read %v while another owned it", v)
+			}
+		}
+	}
+	close(stop)
+	wg.Wait()
+	if reads == 0 {
+		t.Error("it never owned")
+	}
 }
 
 func TestWriterSlotsRunOutAndAreGivenBack(t *testing.T) {
@@ -246,7 +357,7 @@ func slotWith(t *testing.T, phase uint8, id proc.Identity, whole bool) *OwnerLea
 	return l
 }
 
-func TestWhichSlotsAreGivenAway(t *testing.T) {
+func TestR2WhichSlotsAreGivenAway(t *testing.T) {
 	me := must(proc.Self())(t)
 	if me.Start == 0 {
 		t.Skip("this system does not tell when a process started")
@@ -344,7 +455,7 @@ func TestManyTakeTheLastSlotAndOneGetsIt(t *testing.T) {
 	}
 }
 
-func TestTermOfSnapshotIsWhole(t *testing.T) {
+func TestR11TheTermOfASnapshotIsWhole(t *testing.T) {
 	for _, c := range []struct{ owner, payload uint64 }{
 		{0, 0}, {1, 1}, {5, 3}, {1 << 25, 1 << 25}, {1<<25 + 1, 1<<25 - 1}, {shm.MaxTerm, shm.MaxTerm - 7}, {3<<25 + 2, 3<<25 - 9},
 	} {
@@ -355,7 +466,7 @@ func TestTermOfSnapshotIsWhole(t *testing.T) {
 	}
 }
 
-func TestTheSequenceWrapsWithoutTouchingItsNeighbours(t *testing.T) {
+func TestR3TheSequenceWrapsWithoutTouchingItsNeighbours(t *testing.T) {
 	l := newLease(t)
 	term := must(l.TryAcquire(low, 3))(t)
 	c := shm.UnpackCommit(l.seg.Commit.Load())

@@ -65,6 +65,32 @@ func (r record) sum() uint64 {
 
 func (r record) torn() bool { return r.Sum != r.sum() }
 
+// page is the largest payload, so that most kills and stops of a writer hit it
+// in the middle of a copy. Each write of it counts N up by one.
+type page struct {
+	N       uint64
+	Attempt uint64 // pid<<32 and the number of the write, of all that it tried
+	Fill    [shm.MaxCell/8 - 3]uint64
+	Sum     uint64
+}
+
+func pageOf(n, attempt uint64) page {
+	p := page{N: n, Attempt: attempt}
+	for i := range p.Fill {
+		p.Fill[i] = n ^ attempt<<9 ^ uint64(i)
+	}
+	p.Sum = p.sum()
+	return p
+}
+
+func (p *page) sum() uint64 {
+	s := p.N*0x9e3779b97f4a7c15 ^ p.Attempt
+	for _, f := range p.Fill {
+		s = (s<<7 | s>>57) ^ f
+	}
+	return s
+}
+
 // halfWrite is a write that stopped in the middle: what write does, up to
 // within its stores.
 type halfWrite struct {

@@ -12,35 +12,7 @@ import (
 	"syscall"
 	"testing"
 	"time"
-
-	"github.com/standbyd/standbyd/coord/shm"
 )
-
-// page is the largest payload, so that most kills and stops of a writer hit it
-// in the middle of a copy. Each write of it counts N up by one.
-type page struct {
-	N      uint64
-	Writer uint64
-	Fill   [shm.MaxCell/8 - 3]uint64
-	Sum    uint64
-}
-
-func pageOf(n, writer uint64) page {
-	p := page{N: n, Writer: writer}
-	for i := range p.Fill {
-		p.Fill[i] = n ^ writer<<20 ^ uint64(i)
-	}
-	p.Sum = p.sum()
-	return p
-}
-
-func (p *page) sum() uint64 {
-	s := p.N*0x9e3779b97f4a7c15 ^ p.Writer
-	for _, f := range p.Fill {
-		s = (s<<7 | s>>57) ^ f
-	}
-	return s
-}
 
 func init() { puppets["torturer"] = torturer }
 
@@ -49,7 +21,7 @@ func init() { puppets["torturer"] = torturer }
 //
 //	w FIRST LAST   the writes FIRST to LAST succeeded, each of the value after
 //	               the one that was read as owner
-//	f N            the write of N failed
+//	f ATTEMPT      the write with this number, of all that it tried, failed
 //	torn           it read a torn value
 func torturer() int {
 	l, err := Open[page](os.Getenv("STANDBYD_LEASE_PATH"))
@@ -58,6 +30,7 @@ func torturer() int {
 		return 1
 	}
 	pid := uint32(os.Getpid())
+	attempt := uint64(pid) << 32
 	for {
 		if _, err := l.TryAcquire(pid, 3); err != nil {
 			time.Sleep(100 * time.Microsecond)
@@ -72,7 +45,8 @@ func torturer() int {
 		}
 		first, last := v.N+1, v.N
 		for range 1 + rand.IntN(60) {
-			err = l.WriteAsOwner(pid, pageOf(last+1, uint64(pid)))
+			attempt++
+			err = l.WriteAsOwner(pid, pageOf(last+1, attempt))
 			if err != nil {
 				break
 			}
@@ -84,7 +58,7 @@ func torturer() int {
 			fmt.Println("write:", err)
 			return 1
 		case err != nil:
-			fmt.Println("f", last+1)
+			fmt.Println("f", attempt)
 		}
 		if last >= first {
 			fmt.Println("w", first, last)
@@ -99,7 +73,7 @@ func torturer() int {
 type verdicts struct {
 	mu     sync.Mutex
 	acked  map[uint64]uint64 // N -> writer
-	failed map[[2]uint64]bool
+	failed []uint64          // attempts
 	faults []string
 }
 
@@ -117,7 +91,7 @@ func (v *verdicts) hear(writer uint64, line string) {
 		return
 	}
 	if n, _ := fmt.Sscanf(line, "f %d", &a); n == 1 {
-		v.failed[[2]uint64{a, writer}] = true
+		v.failed = append(v.failed, a)
 		return
 	}
 	v.faults = append(v.faults, fmt.Sprintf("writer %d: %s", writer, line))
@@ -171,14 +145,14 @@ func TestTorture(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer l.Close()
-	v := &verdicts{acked: map[uint64]uint64{}, failed: map[[2]uint64]bool{}}
+	v := &verdicts{acked: map[uint64]uint64{}}
 	const writers = 4
 	var victims [writers]*victim
 	for i := range victims {
 		victims[i] = startTorturer(t, l.Path(), v)
 	}
 	stopReader := make(chan struct{})
-	seen := map[[2]uint64]bool{}
+	seen := map[uint64]bool{}
 	var reader sync.WaitGroup
 	reader.Go(func() {
 		var last, lastTerm uint64
@@ -198,7 +172,7 @@ func TestTorture(t *testing.T) {
 				return
 			}
 			last, lastTerm = p.N, term
-			seen[[2]uint64{p.N, p.Writer}] = true
+			seen[p.Attempt] = true
 			time.Sleep(50 * time.Microsecond)
 		}
 	})
@@ -225,7 +199,7 @@ func TestTorture(t *testing.T) {
 	close(stopReader)
 	reader.Wait()
 	final, term := l.Snapshot()
-	t.Logf("%d kills, %d stops, %d terms, %d values, %d acknowledged", kills, stops, term, final.N, len(v.acked))
+	t.Logf("%d kills, %d stops, %d terms, %d values, %d acknowledged, %d refused, %d read", kills, stops, term, final.N, len(v.acked), len(v.failed), len(seen))
 	for _, f := range v.faults {
 		t.Error(f)
 	}
@@ -234,9 +208,9 @@ func TestTorture(t *testing.T) {
 			t.Errorf("value %d was acknowledged, the last one is %d", n, final.N)
 		}
 	}
-	for f := range v.failed {
-		if seen[f] {
-			t.Errorf("value %d of writer %d was refused, and read", f[0], f[1])
+	for _, a := range v.failed {
+		if seen[a] {
+			t.Errorf("write %d of pid %d was refused, and read", a&(1<<32-1), a>>32)
 		}
 	}
 	if final.N == 0 || len(v.acked) == 0 {

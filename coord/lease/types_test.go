@@ -29,7 +29,7 @@ func refuses[T any](t *testing.T, mentions string) {
 	wantErr(t, err, ErrPayload)
 }
 
-func TestPayloadsWithPointersAreRefused(t *testing.T) {
+func TestR1PayloadsWithPointersAreRefused(t *testing.T) {
 	refuses[*int](t, "ptr")
 	refuses[string](t, "string")
 	refuses[[]byte](t, "slice")
