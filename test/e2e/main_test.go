@@ -3,10 +3,13 @@
 package e2e
 
 import (
+	"flag"
 	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"runtime"
+	"strconv"
 	"strings"
 	"testing"
 )
@@ -54,6 +57,9 @@ func buildAndRun(m *testing.M) int {
 			os.Unsetenv(name)
 		}
 	}
+	// The tests wait most of the time: more of them than processors fit.
+	flag.Parse()
+	flag.Set("test.parallel", strconv.Itoa(2*runtime.GOMAXPROCS(0)))
 	return m.Run()
 }
 

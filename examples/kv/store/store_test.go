@@ -187,6 +187,9 @@ func TestCrashAtEveryByte(t *testing.T) {
 				want["last"] = "a value of some length"
 			}
 			wantContents(t, dir, want)
+			if n%5 != 0 && n != int64(len(whole)) {
+				continue
+			}
 			w := lead(t, open(t, dir, Options{}), terms.next())
 			put(t, w, "next", "x")
 			w.Close()
@@ -333,7 +336,10 @@ func TestCorruptionIsNeverSkipped(t *testing.T) {
 			} else if !errors.Is(err, ErrCorrupt) || !strings.Contains(err.Error(), id.String()) {
 				t.Fatalf("%s byte %d of %d: %v", id, at, len(whole), err)
 			}
-			if _, err := open(t, dir, Options{}).Lead(t.Context(), &term{&terms, 99}); !newest && !errors.Is(err, ErrCorrupt) {
+			if newest || at%10 != 0 {
+				continue
+			}
+			if _, err := open(t, dir, Options{}).Lead(t.Context(), &term{&terms, 99}); !errors.Is(err, ErrCorrupt) {
 				t.Fatalf("lead over damage: %v", err)
 			}
 		}
