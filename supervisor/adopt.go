@@ -30,6 +30,7 @@ func (r *roleLoop) open() (adopted bool, err error) {
 	if lerr != nil {
 		r.emit(Event{Type: EventWarning, Text: lerr.Error()})
 	}
+	r.st.generation = list.Generation // the next one is above it
 	living := r.living(list)
 	if len(living) > 0 {
 		if err := r.reuse(list); err != nil {

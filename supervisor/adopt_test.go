@@ -44,7 +44,7 @@ func readySeats(list workersFile) (n int) {
 	}
 	defer seg.Close()
 	for _, m := range heartbeat.NewTable(seg).Members() {
-		if m.Ready && slices.ContainsFunc(list.Workers, func(w listedWorker) bool { return w.Identity == m.Identity }) {
+		if m.Ready && proc.Judge(m.Identity) != proc.Gone && slices.ContainsFunc(list.Workers, func(w listedWorker) bool { return w.Identity == m.Identity }) {
 			n++
 		}
 	}

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"os"
 	"slices"
+	"strconv"
 	"strings"
 	"syscall"
 	"testing"
@@ -250,5 +251,75 @@ func TestSignalAndResolve(t *testing.T) {
 	after := w.until("another leads", func(now RoleStatus) bool { return led(now) && now.Term > r.Term && now.LastFailover != nil })
 	if after.LastFailover.Reason != role.ReasonCrash {
 		t.Errorf("reason %s", after.LastFailover.Reason)
+	}
+}
+
+// TestProgramThatIsNone: the error of exec reaches the status, whatever step
+// of the launch it comes from.
+func TestProgramThatIsNone(t *testing.T) {
+	c := newConfig(t, "good")
+	path := c.Roles[0].Dir + "/text"
+	if err := os.WriteFile(path, []byte("no program"), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	c.Roles[0].Command, c.Roles[0].Burst = []string{path}, 2
+	w := start(t, c)
+	r := w.until("the workers have failed", func(r RoleStatus) bool { return r.Workers[0].State == WorkerFailed })
+	if !strings.Contains(r.Workers[0].Why, "exec format error") {
+		t.Errorf("why: %q", r.Workers[0].Why)
+	}
+}
+
+// TestWorkersOfAnotherUser: the role's folder, segment, socket and FIFO are the
+// user's own, and the supervisor still serves them.
+func TestWorkersOfAnotherUser(t *testing.T) {
+	if os.Geteuid() != 0 {
+		t.Skip("needs root")
+	}
+	c := newConfig(t, "good")
+	dir := c.Roles[0].Dir
+	if err := os.Chmod(dir, 0o777); err != nil {
+		t.Fatal(err)
+	}
+	b, err := os.ReadFile(c.Roles[0].Command[0])
+	if err != nil {
+		t.Fatal(err)
+	}
+	c.Roles[0].Command = []string{dir + "/worker"}
+	if err := os.WriteFile(dir+"/worker", b, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	c.Roles[0].User = "65534"
+	w := start(t, c)
+	before := w.until("the role is full", full)
+	info, err := os.Stat("/proc/" + strconv.Itoa(before.LeaderPID))
+	if err != nil || info.Sys().(*syscall.Stat_t).Uid != 65534 {
+		t.Errorf("the leader is not the user's: %v", err)
+	}
+	syscall.Kill(before.LeaderPID, syscall.SIGKILL)
+	w.until("another leads", func(r RoleStatus) bool { return full(r) && r.Term == 2 })
+	w.shutdown()
+	w.noProcesses()
+}
+
+// TestLostStateFolderKeepsTokensRising: the counter of generations is gone and
+// the runtime folder knows better.
+func TestLostStateFolderKeepsTokensRising(t *testing.T) {
+	c := newConfig(t, "good")
+	for range 3 {
+		cmd := apart(t, c)
+		list := readyApart(t, c, 1)
+		killApart(t, cmd)
+		for _, w := range list.Workers {
+			syscall.Kill(w.Identity.PID, syscall.SIGKILL)
+			eventually(t, "it is gone", func() bool { return proc.Judge(w.Identity) == proc.Gone })
+		}
+	}
+	if err := os.RemoveAll(c.StateDir); err != nil {
+		t.Fatal(err)
+	}
+	w := start(t, c)
+	if r := w.until("the role is led", led); r.Token.Generation() != 4 {
+		t.Errorf("token %s", r.Token)
 	}
 }

@@ -6,9 +6,12 @@ import (
 	"os"
 	"path/filepath"
 	"runtime/debug"
+	"strconv"
+	"strings"
 
 	"github.com/standbyd/standbyd/coord/election"
 	"github.com/standbyd/standbyd/coord/heartbeat"
+	"github.com/standbyd/standbyd/coord/role"
 	"github.com/standbyd/standbyd/coord/shm"
 	"github.com/standbyd/standbyd/internal/proc"
 )
@@ -172,7 +175,7 @@ func (r *roleLoop) params(generation uint64) shm.Params {
 // newSegment makes the segment of the next generation and takes the seat in
 // it. The generation is on disk before the segment is published.
 func (r *roleLoop) newSegment() error {
-	generation, err := r.sup.nextGeneration(r.config.Name)
+	generation, err := r.sup.nextGeneration(r.config.Name, r.lastGeneration())
 	if err != nil {
 		return err
 	}
@@ -187,6 +190,19 @@ func (r *roleLoop) newSegment() error {
 	r.seg, r.seen = u, inSeen{}
 	r.removeOldSegments(seg.Path())
 	return nil
+}
+
+// lastGeneration is the highest one of which the runtime folder knows: the
+// state folder may have been lost or replaced by an older copy.
+func (r *roleLoop) lastGeneration() uint64 {
+	last := r.st.generation
+	old, _ := filepath.Glob(filepath.Join(r.paths.dir, "segment.*"))
+	for _, path := range old {
+		if g, err := strconv.ParseUint(strings.TrimPrefix(filepath.Ext(path), "."), 10, 64); err == nil && g <= role.MaxGeneration {
+			last = max(last, g)
+		}
+	}
+	return last
 }
 
 // removeOldSegments removes every segment of the role but one.

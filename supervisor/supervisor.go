@@ -239,17 +239,27 @@ func (s *Supervisor) claimInstance() (release func(), err error) {
 	return func() { dir.Close(); free() }, nil
 }
 
-// nextGeneration is persisted before it is returned. Tokens never fall,
-// because no generation is handed out twice.
-func (s *Supervisor) nextGeneration(roleName string) (uint64, error) {
-	g, err := s.store.NextEpoch(context.Background(), "role."+roleName)
-	if err != nil {
-		return 0, fmt.Errorf("take the next generation of role %s: %w", roleName, err)
+// catchUp is how far behind the counter of generations may be: beyond that the
+// state folder is not of this machine.
+const catchUp = 10_000
+
+// nextGeneration is persisted before it is returned, and above last. Tokens
+// never fall, because no generation is handed out twice.
+func (s *Supervisor) nextGeneration(roleName string, last uint64) (uint64, error) {
+	for range catchUp {
+		g, err := s.store.NextEpoch(context.Background(), "role."+roleName)
+		if err != nil {
+			return 0, fmt.Errorf("take the next generation of role %s: %w", roleName, err)
+		}
+		if g > role.MaxGeneration {
+			return 0, fmt.Errorf("take the next generation of role %s: %d is the last one", roleName, role.MaxGeneration)
+		}
+		if g > last {
+			return g, nil
+		}
 	}
-	if g > role.MaxGeneration {
-		return 0, fmt.Errorf("take the next generation of role %s: %d is the last one", roleName, role.MaxGeneration)
-	}
-	return g, nil
+	return 0, fmt.Errorf("take the next generation of role %s: the counter in %s is far below generation %d, which was in use: write that number into leases/role.%s.epoch",
+		roleName, s.config.StateDir, last, roleName)
 }
 
 // retire makes a loop for a role that is at work and no longer in the config:

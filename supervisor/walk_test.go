@@ -1,0 +1,204 @@
+package supervisor
+
+import (
+	"errors"
+	"math/rand/v2"
+	"testing"
+	"time"
+
+	"github.com/standbyd/standbyd/coord/role"
+)
+
+// TestRandomWalk feeds inputs in any order, also ones that cannot follow each
+// other. Whatever happens: no deadline stays due after it was told (the loop
+// would spin), a place never gets a second process, the hooks are told of
+// leaderships one after the other, and a shutdown is finished by what follows
+// from it.
+func TestRandomWalk(t *testing.T) {
+	for seed := range uint64(300) {
+		walk(t, seed)
+		if t.Failed() {
+			t.Fatalf("seed %d", seed)
+		}
+	}
+}
+
+type walker struct {
+	*script
+	t     *testing.T
+	rnd   *rand.Rand
+	pid   int
+	alive map[int]int // index -> pid
+	told  role.Token  // in the order in which the hooks are told
+	last  role.Token
+	jobs  []inJob
+	over  bool
+}
+
+func walk(t *testing.T, seed uint64) {
+	w := &walker{script: newScript(), t: t, rnd: rand.New(rand.NewPCG(seed, 1)), pid: 1000, alive: map[int]int{}}
+	w.s = newState(testPolicy(), testNow.Mono)
+	w.s.generation, w.s.segment, w.s.sockets = 3, "/run/segment.3", seed%2 == 0
+	w.input(inHooked{gate: seed%3 == 0})
+	for range 150 {
+		w.random()
+	}
+	w.input(inClose{})
+	w.s.owner, w.s.active = hold{}, hold{}
+	for range 200 {
+		if w.over {
+			return
+		}
+		w.input(inSeen{})
+		w.pass(time.Second)
+		w.settle()
+	}
+	t.Errorf("the role did not end: %s, %d processes, %d jobs", w.s.phase, w.s.processes(), w.s.jobs)
+}
+
+// settle lets happen what has to: deaths, jobs, deadlines.
+func (w *walker) settle() {
+	for i, pid := range w.alive {
+		if w.s.workers[i].lot == lotStopping {
+			w.die(i, pid)
+		}
+	}
+	for len(w.jobs) > 0 {
+		w.job()
+	}
+	w.due()
+}
+
+func (w *walker) due() {
+	w.input(inDue{jitter: w.rnd.Float64()})
+	if at := w.s.nextDue(); at != 0 && at <= w.now.Mono {
+		w.t.Errorf("%s: a deadline is due after it was told: %+v", w.s.phase, w.s)
+	}
+}
+
+func (w *walker) die(i, pid int) {
+	delete(w.alive, i)
+	code := w.rnd.IntN(2)
+	w.input(inEnded{i, pid})
+	w.input(inExited{index: i, pid: pid, exit: Exit{PID: pid, Code: &code}, jitter: w.rnd.Float64()})
+}
+
+func (w *walker) job() {
+	j := w.jobs[0]
+	w.jobs = w.jobs[1:]
+	j.at = w.now.Mono
+	if w.rnd.IntN(4) == 0 && j.kind != momentStop {
+		j.err, j.failed = errors.New("cannot"), []int{1}
+	}
+	w.input(j)
+}
+
+func (w *walker) random() {
+	i := w.rnd.IntN(len(w.s.workers))
+	switch w.rnd.IntN(12) {
+	case 0:
+		w.pass(time.Duration(w.rnd.IntN(2000)) * time.Millisecond)
+		w.due()
+	case 1, 2, 3:
+		w.look()
+	case 4:
+		if pid, ok := w.alive[i]; ok {
+			w.die(i, pid)
+		}
+	case 5, 6:
+		if len(w.jobs) > 0 {
+			w.job()
+		}
+	case 7:
+		w.input(inAck{})
+	case 8:
+		w.input(inDrill{fault: "kill", reply: make(chan answer[Record], 1)})
+	case 9:
+		w.input(inReplay{w.rnd.IntN(2)})
+	case 10:
+		w.input(inSockets{ok: w.rnd.IntN(2) == 0, err: errors.New("taken")})
+	case 11:
+		if w.rnd.IntN(8) == 0 {
+			w.input(inLost{errors.New("removed")})
+		}
+	}
+}
+
+// look moves the words a little, as members would.
+func (w *walker) look() {
+	in := inSeen{owner: w.s.owner, active: w.s.active, ring: w.s.ring}
+	for i := range w.s.workers {
+		if pid, ok := w.alive[i]; ok {
+			in.seats = append(in.seats, seatView{seat: i + 1, pid: uint32(pid), ready: w.rnd.IntN(4) > 0, joined: uint64(pid)})
+		}
+	}
+	switch {
+	case in.owner.pid == 0 && len(in.seats) > 0:
+		in.owner = hold{in.seats[w.rnd.IntN(len(in.seats))].pid, in.owner.term + 1}
+		in.ring = append(in.ring[:len(in.ring):len(in.ring)], ringView{term: in.owner.term, pid: in.owner.pid, reason: role.ReasonCrash, claimed: w.now.Mono})
+	case in.owner.pid != 0 && in.owner != in.active:
+		in.active = in.owner
+		in.ring = append([]ringView(nil), in.ring...)
+		in.ring[len(in.ring)-1].activated = w.now.Mono
+	case w.rnd.IntN(3) == 0:
+		in.active.pid, in.owner.pid = 0, 0
+	}
+	w.input(in)
+}
+
+// input takes a step, checks its effects and plays the part of the loop.
+func (w *walker) input(in input) {
+	for _, e := range w.do(in) {
+		switch e := e.(type) {
+		case doLaunch:
+			if pid, ok := w.alive[e.index]; ok {
+				w.t.Errorf("a second process for place %d beside pid %d", e.index, pid)
+			}
+			if w.rnd.IntN(5) == 0 {
+				w.input(inUnlaunched{e.index, errors.New("no"), w.rnd.Float64()})
+				continue
+			}
+			w.pid++
+			w.alive[e.index] = w.pid
+			w.input(inLaunched{e.index, w.pid})
+		case doHit:
+			w.input(inHit{term: e.term, zero: w.now.Mono})
+		case doRenew:
+			w.input(inRenewed{generation: w.s.generation + 1, segment: "next"})
+		case doFetchSockets:
+			w.input(inSockets{})
+		case doBindSockets:
+			w.input(inSockets{ok: w.rnd.IntN(2) == 0, err: errors.New("taken")})
+		case doJob:
+			w.jobs = append(w.jobs, inJob{kind: e.kind, t: e.t})
+			w.tell(e)
+		case doClear:
+			w.over = true
+		}
+	}
+}
+
+func (w *walker) tell(e doJob) {
+	switch e.kind {
+	case momentPromote:
+		if w.told != 0 && w.told != e.t.Token || e.t.Token < w.last {
+			w.t.Errorf("promote %s while told of %s, last %s", e.t.Token, w.told, w.last)
+		}
+		w.told, w.last = e.t.Token, e.t.Token
+	case momentDemote:
+		if w.told != e.t.Token {
+			w.t.Errorf("demote %s while told of %s", e.t.Token, w.told)
+		}
+		w.told = 0
+	case momentPrePromote:
+		if w.told != 0 {
+			w.t.Errorf("pre-promote %s while told of %s", e.t.Token, w.told)
+		}
+	case momentStop:
+		if w.told != 0 {
+			w.t.Errorf("stop while told of %s", w.told)
+		}
+		w.jobs = nil
+		w.jobs = append(w.jobs, inJob{kind: momentStop})
+	}
+}
