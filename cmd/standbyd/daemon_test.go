@@ -181,7 +181,8 @@ func TestTakenPortNamesPortRoleAndKey(t *testing.T) {
 // up, and a second signal does not wait for it.
 func TestSecondSignalKills(t *testing.T) {
 	dir, file := writeConfig(t, "")
-	text := fmt.Sprintf("[supervisor]\nruntime_dir = \"run\"\nstate_dir = \"state\"\n[role.stubborn]\ncommand = [\"/bin/sh\", \"-c\", \"trap '' TERM; echo here; while :; do sleep 1; done\"]\nworkers = 1\nstop_timeout = \"10m\"\n")
+	text := "[supervisor]\nruntime_dir = \"run\"\nstate_dir = \"state\"\n[role.stubborn]\nworkers = 1\nstop_timeout = \"10m\"\n" +
+		"command = [\"/bin/sh\", \"-c\", \"trap '' TERM; echo here; while :; do sleep 1; done\"]\n"
 	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
 		t.Fatal(err)
 	}

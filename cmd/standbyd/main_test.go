@@ -26,6 +26,9 @@ func TestMain(m *testing.M) {
 	if os.Getenv("STANDBYD_ROLE") != "" {
 		os.Exit(worker())
 	}
+	if os.Getenv("STANDBYD_TEST_MAIN") != "" {
+		main()
+	}
 	os.Exit(m.Run())
 }
 

@@ -203,8 +203,13 @@ func sentence(e supervisor.Event) string {
 			return s + " done"
 		}
 		return s + " failed: " + e.Error
+	case supervisor.EventPlugin:
+		s = who
+		if e.Text == "" && e.Error == "" {
+			s += " has another state; see status"
+		}
 	default:
-		s = join(who, "")
+		s = who
 		if s == "" {
 			return join(e.Text, e.Error)
 		}

@@ -226,7 +226,7 @@ func (c *Client) Events(ctx context.Context, o EventsOptions, each func(supervis
 	defer body.Close()
 	err = readEvents(body, each)
 	switch {
-	case err != nil && o.Follow && ctx.Err() != nil:
+	case o.Follow && ctx.Err() != nil:
 		return nil
 	case errors.Is(err, io.EOF) && !o.Follow:
 		return nil

@@ -1,0 +1,85 @@
+//go:build linux
+
+package main
+
+import (
+	"fmt"
+	"os"
+	"os/exec"
+	"strings"
+	"syscall"
+	"testing"
+
+	"golang.org/x/sys/unix"
+)
+
+// openPTY returns a terminal's two ends.
+func openPTY(t *testing.T) (master, terminal *os.File) {
+	t.Helper()
+	master, err := os.OpenFile("/dev/ptmx", os.O_RDWR|syscall.O_NOCTTY, 0)
+	if err != nil {
+		t.Skipf("no pseudo terminals here: %v", err)
+	}
+	t.Cleanup(func() { master.Close() })
+	n, err := unix.IoctlGetInt(int(master.Fd()), unix.TIOCGPTN)
+	if err != nil {
+		t.Skipf("no pseudo terminals here: %v", err)
+	}
+	if err := unix.IoctlSetPointerInt(int(master.Fd()), unix.TIOCSPTLCK, 0); err != nil {
+		t.Skipf("no pseudo terminals here: %v", err)
+	}
+	terminal, err = os.OpenFile(fmt.Sprintf("/dev/pts/%d", n), os.O_RDWR|syscall.O_NOCTTY, 0)
+	if err != nil {
+		t.Skipf("no pseudo terminals here: %v", err)
+	}
+	t.Cleanup(func() { terminal.Close() })
+	return master, terminal
+}
+
+// TestCtrlCReachesTheDaemonAlone: as below a make, which would be interrupted
+// too and end with a failure.
+func TestCtrlCReachesTheDaemonAlone(t *testing.T) {
+	self, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, file := writeConfig(t, "")
+	master, terminal := openPTY(t)
+	parent := exec.Command("/bin/sh", "-c", `"$0" run -c "$1" --take-terminal; echo "parent saw $?"`, self, file)
+	parent.Env = append(os.Environ(), "STANDBYD_TEST_MAIN=1", "TERM=xterm")
+	parent.Stdin, parent.Stdout, parent.Stderr = terminal, terminal, terminal
+	parent.SysProcAttr = &syscall.SysProcAttr{Setsid: true, Setctty: true}
+	if err := parent.Start(); err != nil {
+		t.Fatal(err)
+	}
+	terminal.Close()
+	var seen output
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		buf := make([]byte, 4096)
+		for {
+			n, err := master.Read(buf)
+			seen.Write(buf[:n])
+			if err != nil {
+				return
+			}
+		}
+	}()
+	t.Cleanup(func() {
+		parent.Process.Kill()
+		if t.Failed() {
+			t.Logf("the terminal showed:\n%s", seen.String())
+		}
+	})
+	eventually(t, "somebody leads", func() bool { return strings.Contains(seen.String(), " leads, token") })
+	master.Write([]byte{'Z' - '@'}) // nobody could continue it: ignored
+	master.Write([]byte{'C' - '@'})
+	eventually(t, "the parent goes on", func() bool { return strings.Contains(seen.String(), "parent saw ") })
+	if !strings.Contains(seen.String(), "parent saw 0") || !strings.Contains(seen.String(), "SIGINT: stopping in order") {
+		t.Error("the daemon did not end with 0 by Ctrl-C")
+	}
+	if err := parent.Wait(); err != nil {
+		t.Errorf("the parent: %v", err)
+	}
+}
