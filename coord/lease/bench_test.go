@@ -16,7 +16,7 @@ var guarded struct {
 func BenchmarkMutexLockUnlock(b *testing.B) {
 	for b.Loop() {
 		guarded.Lock()
-		guarded.Unlock()
+		guarded.Unlock() //lint:ignore SA2001 the pair alone is measured
 	}
 }
 

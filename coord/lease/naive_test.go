@@ -13,7 +13,6 @@ import (
 type naive struct {
 	cells  []record
 	seq    int // cells[seq%len(cells)] is committed
-	owner  int
 	halves func()
 }
 

@@ -67,7 +67,7 @@ func TestOnePausedInTheMiddleOfAWriteThatLostTheLeaseDamagesNothing(t *testing.T
 				wantValue(t, l, n, term)
 				paused.want("err not-owner", "write", high, 99)
 				wantValue(t, l, n, term)
-				term = must(l.TryAcquire(low, 3))(t)
+				must(l.TryAcquire(low, 3))(t)
 				if v := must(l.ReadAsOwner(low))(t); v != rec(n) {
 					t.Fatalf("next owner reads %v", v)
 				}
