@@ -66,6 +66,7 @@ func (e *Election) claim(a *Attempt) (Grant, Why, error) {
 	for range maxRestarts {
 		// C1: the epoch before the owner word. A claimant that is paused in
 		// between then finds the owner fresher than it is, never staler.
+		pause(pointClaimEpoch)
 		epoch := s.Epoch.Load()
 		pause(pointClaimOwner)
 		// C2

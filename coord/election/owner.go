@@ -11,6 +11,7 @@ func (e *Election) Beat(pid uint32, term uint64) error {
 	s := e.seg
 	h := s.Heartbeat[term&1]
 	for range maxRestarts {
+		pause(pointBeatOwner)
 		if s.Owner.Load() != shm.PackOwner(pid, term) {
 			return ErrLost
 		}
@@ -36,6 +37,7 @@ func (e *Election) Beat(pid uint32, term uint64) error {
 // Release gives the lease back and wakes the waiters. ErrNotOwner if it was
 // not (pid, term)'s: nothing has changed then.
 func (e *Election) Release(pid uint32, term uint64) error {
+	pause(pointRelease)
 	if pid == 0 || !e.seg.Owner.CompareAndSwap(shm.PackOwner(pid, term), shm.PackOwner(0, term)) {
 		return ErrNotOwner
 	}
@@ -48,6 +50,7 @@ func (e *Election) Release(pid uint32, term uint64) error {
 // proof begins after the owner word was loaded, and only that owner in that
 // term is evicted.
 func (e *Election) Evict(dead func(pid uint32) bool) (term uint64, evicted bool) {
+	pause(pointEvictOwner)
 	owner := e.seg.Owner.Load()
 	pid, term := shm.UnpackOwner(owner)
 	pause(pointEvictProof)

@@ -8,6 +8,7 @@ type point uint8
 
 const (
 	pointNone point = iota
+	pointClaimEpoch
 	pointClaimOwner
 	pointClaimBeat
 	pointClaimControl
@@ -22,18 +23,24 @@ const (
 	pointClaimAdoptOwner
 	pointClaimRecord
 	pointClaimUnseal
+	pointBeatOwner
 	pointBeatEpoch
 	pointBeatWord
 	pointBeat
+	pointRelease
 	pointReleaseWake
+	pointEvictOwner
 	pointEvictProof
 	pointEvict
 	pointEvictWake
 	pointTickEpoch
+	pointTickLast
+	pointTickClock
 	pointTickTake
 	pointTickForgive
 	pointTickAdvance
 	pointTickJudge
+	pointPublishActive
 	pointFence
 	pointPublishControl
 	pointPublish

@@ -48,6 +48,7 @@ func (e *Election) Promote(ctx context.Context, p Promotion) error {
 	deadline := time.Now().Add(s.Params().FenceLimit)
 	for {
 		// P1
+		pause(pointPublishActive)
 		active := s.Active.Load()
 		pid, term := shm.UnpackOwner(active)
 		if active == mine {

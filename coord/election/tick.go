@@ -3,8 +3,13 @@ package election
 // Tick advances the epoch if a tick has passed since the last one, whoever
 // made it; every member and the supervisor call it, so that no single stopped
 // process freezes the epoch. It says whether it did. now is CLOCK_MONOTONIC in
-// nanoseconds; a last tick that lies in the future counts as passed, because
-// that clock restarts at boot.
+// nanoseconds, as the caller last read it; a last tick that lies in the future
+// counts as passed, because that clock restarts at boot.
+//
+// The epoch is loaded first and the clock read last. So whatever tickers are
+// stopped in the middle of this, and for how long: the epoch never runs ahead
+// of time, and of three epochs in a row the last begins a whole tick after the
+// first. An owner that beats once in each tick is never more than 3 behind.
 //
 // A gap longer than grace ticks means that nobody ran, the machine was paused,
 // say: then the owner is forgiven for a whole grace, so that a pause of all is
@@ -14,27 +19,32 @@ package election
 func (e *Election) Tick(now int64) bool {
 	s := e.seg
 	grace, tick := s.Grace(), int64(s.Tick())
-	last := s.TickedAt.Load()
-	elapsed := now - int64(last)
-	if elapsed < 0 {
-		// The caller's now may be older than another member's tick. Within one
-		// boot the clock, read after the word, cannot be behind it.
-		now = monoNow()
-		elapsed = now - int64(last)
-	}
-	if elapsed >= 0 && elapsed < tick {
-		return false
-	}
+	// T1: an epoch that begins after this makes T5 fail: this tick was made.
 	pause(pointTickEpoch)
 	epoch := s.Epoch.Load()
+	pause(pointTickLast)
+	// T2
+	last := s.TickedAt.Load()
+	due := func() bool { d := now - int64(last); return d < 0 || d >= tick }
+	if !due() {
+		return false
+	}
+	pause(pointTickClock)
+	// T3: the caller's now may be long past.
+	if now = max(now, monoNow()); !due() {
+		return false
+	}
+	elapsed := now - int64(last)
 	pause(pointTickTake)
 	if !s.TickedAt.CompareAndSwap(last, uint64(now)) {
 		return false
 	}
+	// T4: before the epoch, so that nobody sees the new one unforgiven.
 	if elapsed < 0 || elapsed/tick > int64(min(grace, 1<<30)) {
 		pause(pointTickForgive)
 		e.forgive(epoch)
 	}
+	// T5
 	pause(pointTickAdvance)
 	if !s.Epoch.CompareAndSwap(epoch, epoch+1) {
 		return false
