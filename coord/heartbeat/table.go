@@ -106,9 +106,10 @@ func (t *Table) free(w *shm.SeatWords, phase uint64, i int) bool {
 	case shm.PhaseFree:
 		return true
 	case shm.PhaseJoining:
-		// Its joiner died before it wrote who it is: only the pid is known.
-		_, err := proc.Of(int(p.PID))
-		return err != nil && proc.Judge(t.numbered(p.PID)) == proc.Gone
+		// Who joins is not written yet: a joiner that cannot be seen from here
+		// (another pid namespace) may be at it, slowly. One that died within
+		// these few stores costs the seat.
+		return false
 	case shm.PhaseJoined:
 		m, ok := read(w, i)
 		if !ok || proc.Judge(m.Identity) != proc.Gone {
@@ -119,16 +120,6 @@ func (t *Table) free(w *shm.SeatWords, phase uint64, i int) bool {
 		return owner != p.PID && active != p.PID
 	}
 	return false
-}
-
-// numbered is the identity of which only the pid is known, in our namespace.
-func (t *Table) numbered(pid uint32) proc.Identity {
-	self, err := proc.Self()
-	if err != nil {
-		return proc.Identity{}
-	}
-	self.PID, self.Start = int(pid), 0
-	return self
 }
 
 // Members are the joined seats in the order of their numbers, the supervisor's
