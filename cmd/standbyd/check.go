@@ -109,7 +109,11 @@ func (a *app) checkPlugins(ctx context.Context, c *config.Config, file string) c
 				continue
 			}
 			// the supervisor's way of saying where: so that the place is found
-			problem, _ := c.Blame(&supervisor.ConfigError{Role: r.Name, Field: fmt.Sprintf("plugin[%d].config", i), Msg: oneLine(err.Error())})
+			field := fmt.Sprintf("plugin[%d].config", i)
+			if len(p.Table) == 0 {
+				field = fmt.Sprintf("plugin[%d].command", i)
+			}
+			problem, _ := c.Blame(&supervisor.ConfigError{Role: r.Name, Field: field, Msg: oneLine(err.Error())})
 			bad = append(bad, problem)
 		}
 	}
