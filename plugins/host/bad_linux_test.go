@@ -185,6 +185,7 @@ func TestCalledOffHookFinishesBeforeTheNext(t *testing.T) {
 	if st := s.hooks.Status(); st.PID != pid || st.LastError != "" {
 		t.Errorf("status %+v", st)
 	}
+	s.printed("slow: demote")
 	out := strings.Join(s.output(), ", ")
 	if out != "slow: promote begins, slow: promote sees context canceled, slow: promote ends, slow: demote" {
 		t.Errorf("have %s", out)
@@ -247,6 +248,7 @@ func TestOwedDemoteComesFirst(t *testing.T) {
 	if err := retry(t, func() error { return s.hooks.OnPromote(within(t, limit), leading(2)) }); err != nil {
 		t.Fatal(err)
 	}
+	s.printed("promote 1.2")
 	out := strings.Join(s.output(), "\n")
 	demote, promote := strings.Index(out, "demote 1.1"), strings.Index(out, "promote 1.2")
 	if demote < 0 || promote < demote {
@@ -273,7 +275,7 @@ func TestLinesOnStderrHurtNobody(t *testing.T) {
 		list[i] = lines[i]
 	}
 	c.Table = map[string]any{"stderr": list}
-	s := raise(t, c)
+	s := raiseUp(t, c)
 	if err := s.hooks.OnPromote(within(t, limit), leading(1)); err != nil {
 		t.Fatal(err)
 	}
@@ -368,7 +370,7 @@ func TestLongLineOnStdoutBlocksNobody(t *testing.T) {
 			if name == playWriter {
 				c.Table = map[string]any{"stdout": int64(200 << 10)}
 			}
-			s := raise(t, c)
+			s := raiseUp(t, c)
 			if err := s.hooks.OnPromote(within(t, limit), leading(1)); err != nil {
 				t.Fatal(err)
 			}
@@ -385,10 +387,35 @@ func TestLongLineOnStdoutBlocksNobody(t *testing.T) {
 	}
 }
 
+// A plugin that never comes up holds up nobody: neither its role's demotions
+// nor, for long, the promotions.
+func TestSilentPluginHoldsNobodyUp(t *testing.T) {
+	s := raise(t, script(t, "silent", "sleep 60"))
+	s.until("starting")
+	began := time.Now()
+	if err := s.hooks.OnPromote(within(t, limit), leading(1)); err == nil || !strings.Contains(err.Error(), "still starting") {
+		t.Errorf("OnPromote: %v", err)
+	}
+	promote := time.Since(began)
+	began = time.Now()
+	if err := s.hooks.OnLeaderChange(within(t, limit), leading(1)); err == nil {
+		t.Error("OnLeaderChange succeeds")
+	}
+	if err := s.hooks.OnDemote(within(t, limit), leading(1)); err != nil {
+		t.Errorf("OnDemote: %v", err)
+	}
+	if demote := time.Since(began); promote > promoteWait+5*time.Second || demote > 5*time.Second {
+		t.Errorf("OnPromote took %v, OnDemote %v", promote, demote)
+	}
+	if st := s.hooks.Status(); st.State != "starting" {
+		t.Errorf("status %+v: the start was over too early to show anything", st)
+	}
+}
+
 // Descendants go with their plugin, whatever group they are in. One that
 // cannot be found, and holds the pipes, keeps nobody waiting.
 func TestDescendantsGoWithTheirPlugin(t *testing.T) {
-	s := raise(t, play(t, playParent))
+	s := raiseUp(t, play(t, playParent))
 	if err := s.hooks.OnPromote(within(t, limit), leading(1)); err != nil {
 		t.Fatal(err)
 	}

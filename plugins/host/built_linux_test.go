@@ -16,7 +16,7 @@ import (
 
 func TestHelloPlugin(t *testing.T) {
 	bin := build(t, "github.com/standbyd/standbyd/examples/plugin")
-	s := raise(t, Config{Name: "hello", Command: []string{bin}})
+	s := raiseUp(t, Config{Name: "hello", Command: []string{bin}})
 	_, tr := segment(t, 1)
 	if err := s.hooks.OnPromote(within(t, limit), tr); err != nil {
 		t.Fatal(err)
@@ -41,7 +41,7 @@ func TestSnapshotKilledWhileItCopies(t *testing.T) {
 	if err := os.WriteFile(filepath.Join(source, "big"), make([]byte, 128<<20), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	s := raise(t, Config{Name: "snapshot", Command: []string{bin}, Table: map[string]any{"source": source, "dir": dir, "every": "1h"}})
+	s := raiseUp(t, Config{Name: "snapshot", Command: []string{bin}, Table: map[string]any{"source": source, "dir": dir, "every": "1h"}})
 	_, tr := segment(t, 1)
 	if err := s.hooks.OnPromote(within(t, limit), tr); err != nil {
 		t.Fatal(err)

@@ -72,7 +72,7 @@ func launch(ctx context.Context, c *Config, role, sockets string, log func(strin
 	mark := markName + "=" + sockets
 	killLeftovers(mark) // of a supervisor that was killed
 
-	i := &incarnation{name: c.Name, freed: make(chan struct{})}
+	i := &incarnation{name: c.Name, proc: newProcess(mark, log), freed: make(chan struct{})}
 	i.client = goplugin.NewClient(&goplugin.ClientConfig{
 		HandshakeConfig:  wire.Handshake(),
 		VersionedPlugins: wire.Versions(nil),
@@ -91,7 +91,7 @@ func launch(ctx context.Context, c *Config, role, sockets string, log func(strin
 			if bin.file != nil {
 				bin.useVerified(cmd)
 			}
-			i.proc = newProcess(cmd, mark, log)
+			i.proc.cmd = cmd
 			return i.proc, nil
 		},
 	})
@@ -150,7 +150,7 @@ func (i *incarnation) connect(ctx context.Context, c *Config, role string, table
 // What the process did says more than what go-plugin missed.
 func (i *incarnation) explain(ctx context.Context, err error, path string, limit time.Duration) error {
 	p := i.proc
-	if p == nil || ctx.Err() != nil || errors.As(err, new(needsPerson)) {
+	if ctx.Err() != nil || errors.As(err, new(needsPerson)) {
 		return err
 	}
 	if p.ID() == "" {
@@ -248,11 +248,7 @@ func (i *incarnation) callError(ctx context.Context, hook string, limit time.Dur
 	return fmt.Errorf("plugin %s: %s: %w: %s", i.name, hook, cause, i.proc.end())
 }
 
-func (i *incarnation) kill(why string) {
-	if i.proc != nil {
-		i.proc.kill(why)
-	}
-}
+func (i *incarnation) kill(why string) { i.proc.kill(why) }
 
 // shutdown ends a plugin in order: its own Stop, then go-plugin's, then the
 // kill. It returns when the process is dead, or cannot be killed.
@@ -277,7 +273,7 @@ func (i *incarnation) shutdown(ctx context.Context, limit time.Duration) error {
 // abandon kills what there is and frees it.
 func (i *incarnation) abandon(why string) {
 	i.kill(why)
-	if i.proc != nil && i.proc.ID() != "" {
+	if i.proc.ID() != "" {
 		i.proc.died(killLimit)
 	}
 	await(i.release(), shutdownGrace)

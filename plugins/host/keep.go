@@ -62,10 +62,11 @@ func (p *plugin) live(ctx context.Context, sockets string) error {
 		return err
 	}
 	defer i.abandon("it is replaced")
-	if err := p.settle(ctx, i); err != nil {
-		return err
+	for up := false; !up; up = p.rose(i, first) {
+		if err := p.settle(ctx, i); err != nil {
+			return err
+		}
 	}
-	p.rose(i, first)
 	err = p.watch(ctx, i)
 	if ctx.Err() == nil {
 		return err
@@ -113,10 +114,14 @@ func (p *plugin) settle(ctx context.Context, i *incarnation) error {
 	}
 }
 
-// rose publishes a process that is ready for hooks.
-func (p *plugin) rose(i *incarnation, first bool) {
+// rose publishes a process that is ready for hooks, unless it owes another
+// OnDemote by now.
+func (p *plugin) rose(i *incarnation, first bool) (up bool) {
 	var replay bool
 	p.update(func() {
+		if up = len(p.owed) == 0; !up {
+			return
+		}
 		p.now, p.pid, p.token = i, pidOf(i), 0
 		if first {
 			p.gate = i.wants(wire.HookPrePromote)
@@ -131,6 +136,7 @@ func (p *plugin) rose(i *incarnation, first bool) {
 	if replay && p.env.Replay != nil {
 		p.env.Replay()
 	}
+	return up
 }
 
 // fell notes the end of a process, or of the attempt to start one.

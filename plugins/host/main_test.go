@@ -143,6 +143,14 @@ func raise(t testing.TB, c Config, change ...func(*plugin)) *stage {
 	return s
 }
 
+// raiseUp is raise, and waits until the plugin is ready for hooks.
+func raiseUp(t testing.TB, c Config) *stage {
+	t.Helper()
+	s := raise(t, c)
+	s.until("running")
+	return s
+}
+
 func (s *stage) end() {
 	s.stop.Do(func() {
 		ctx, cancel := context.WithTimeout(context.Background(), limit)

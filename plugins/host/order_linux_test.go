@@ -150,7 +150,7 @@ func TestFailedPromoteKeepsTheProcess(t *testing.T) {
 func TestConnectionMayBeEncrypted(t *testing.T) {
 	c := play(t, playTalker)
 	c.AutoMTLS = true
-	s := raise(t, c)
+	s := raiseUp(t, c)
 	if err := s.hooks.OnPromote(within(t, limit), leading(1)); err != nil {
 		t.Fatal(err)
 	}

@@ -7,6 +7,7 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"time"
 
 	"github.com/standbyd/standbyd/coord/role"
 	"github.com/standbyd/standbyd/plugins/hookspb"
@@ -128,7 +129,7 @@ func (p *plugin) HasPrePromote() bool {
 
 // PrePromote asks the plugin. Without a process there is nobody to say yes.
 func (p *plugin) PrePromote(ctx context.Context, t role.Transition) error {
-	now, err := p.ready(ctx, "PrePromote")
+	now, err := p.ready(ctx, "PrePromote", p.conf.Timeout)
 	if err != nil || !now.wants(wire.HookPrePromote) {
 		return err
 	}
@@ -140,7 +141,7 @@ func (p *plugin) PrePromote(ctx context.Context, t role.Transition) error {
 // OnPromote tells the plugin. If it fails because there is no process, the
 // supervisor is asked to repeat it as soon as there is one.
 func (p *plugin) OnPromote(ctx context.Context, t role.Transition) error {
-	now, err := p.ready(ctx, "OnPromote")
+	now, err := p.ready(ctx, "OnPromote", promoteWait)
 	if err == nil {
 		p.mu.Lock()
 		p.told = &t
@@ -168,14 +169,16 @@ func (p *plugin) OnPromote(ctx context.Context, t role.Transition) error {
 // OnDemote tells the plugin. Without a process it succeeds, because nothing
 // of the plugin can be at work; the next process is told before anything else.
 func (p *plugin) OnDemote(ctx context.Context, t role.Transition) error {
-	now, err := p.ready(ctx, "OnDemote")
-	if err != nil {
-		p.mu.Lock()
-		defer p.mu.Unlock()
+	p.mu.Lock()
+	now := p.now
+	if now == nil {
 		p.missed = false
 		p.oweLocked(t)
+		p.mu.Unlock()
 		return nil
 	}
+	p.mu.Unlock()
+	var err error
 	if ctx.Err() != nil {
 		now.kill("no time was left for OnDemote")
 		now.proc.died(killLimit)
@@ -202,7 +205,7 @@ func (p *plugin) OnDemote(ctx context.Context, t role.Transition) error {
 
 // OnLeaderChange tells the plugin, if it runs.
 func (p *plugin) OnLeaderChange(ctx context.Context, t role.Transition) error {
-	now, err := p.ready(ctx, "OnLeaderChange")
+	now, err := p.ready(ctx, "OnLeaderChange", 0)
 	if err != nil || !now.wants(wire.HookOnLeaderChange) {
 		return err
 	}
@@ -218,9 +221,16 @@ func (p *plugin) Status() supervisor.HookStatus {
 	return supervisor.HookStatus{State: p.state, PID: p.pid, Token: p.token, LastError: p.lastErr}
 }
 
+// promoteWait is how long an OnPromote waits for a process that is starting:
+// longer than a start takes, and shorter than one that never ends, for the
+// role's other plugins wait too. A process that comes up later is told then.
+const promoteWait = time.Second
+
 // ready returns the running process, and waits for one that is starting. In
 // back-off it fails at once: the next start may be far away.
-func (p *plugin) ready(ctx context.Context, hook string) (*incarnation, error) {
+func (p *plugin) ready(ctx context.Context, hook string, wait time.Duration) (*incarnation, error) {
+	ctx, cancel := context.WithTimeout(ctx, wait)
+	defer cancel()
 	for {
 		p.mu.Lock()
 		state, now, last, moved := p.state, p.now, p.lastErr, p.moved

@@ -24,8 +24,8 @@ const drainAfterDeath = 200 * time.Millisecond
 // only truth about whether it lives. go-plugin is never given standard error:
 // it crashes its host over some lines.
 type process struct {
-	cmd  *exec.Cmd
-	mark string // in the environment of it and its descendants
+	cmd  *exec.Cmd // set before Start
+	mark string    // in the environment of it and its descendants
 	log  func(line string)
 	last lastWords
 
@@ -47,8 +47,8 @@ type process struct {
 
 var _ runner.Runner = (*process)(nil)
 
-func newProcess(cmd *exec.Cmd, mark string, log func(string)) *process {
-	p := &process{cmd: cmd, mark: mark, log: log, dead: make(chan struct{})}
+func newProcess(mark string, log func(string)) *process {
+	p := &process{mark: mark, log: log, dead: make(chan struct{})}
 	p.first, p.firstW = io.Pipe()
 	return p
 }
@@ -80,6 +80,12 @@ func (p *process) Start(context.Context) (err error) {
 	}
 	p.cmd.Stdin, p.cmd.Stdout, p.cmd.Stderr = inR, outW, errW
 	p.cmd.SysProcAttr = childAttr()
+	p.mu.Lock()
+	doomed := p.killedFor
+	p.mu.Unlock()
+	if doomed != "" {
+		return errors.New(doomed)
+	}
 	if err = spawn(p.cmd); err != nil {
 		return err
 	}
@@ -88,7 +94,11 @@ func (p *process) Start(context.Context) (err error) {
 	errW.Close()
 	p.mu.Lock()
 	p.pid, p.lifeline = p.cmd.Process.Pid, inW
+	doomed = p.killedFor
 	p.mu.Unlock()
+	if doomed != "" {
+		defer p.kill(doomed)
+	}
 	p.readers.Add(2)
 	go p.readStdout(outR)
 	go p.readStderr(errR)
@@ -180,16 +190,19 @@ func checkHandshake(line string) error {
 	return nil
 }
 
-// kill ends the process group at once; the first reason is kept. It does not
-// wait: dead is closed when it is done.
+// kill ends the process group at once, or as soon as there is one; the first
+// reason is kept. It does not wait: dead is closed when it is done.
 func (p *process) kill(why string) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if p.pid == 0 || p.reaped {
+	if p.reaped {
 		return
 	}
 	if p.killedFor == "" {
 		p.killedFor = why
+	}
+	if p.pid == 0 {
+		return
 	}
 	_ = syscall.Kill(-p.pid, syscall.SIGKILL)
 	// A child that has not come as far as its own group yet.

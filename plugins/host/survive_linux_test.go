@@ -206,7 +206,7 @@ func TestVerifiedBinaryIsTheOneThatRuns(t *testing.T) {
 		c := play(t, playTalker)
 		sum := strings.Fields(output(t, "sha256sum", self(t)))[0]
 		c.SHA256 = strings.ToUpper(sum)
-		s := raise(t, c)
+		s := raiseUp(t, c)
 		if err := s.hooks.OnPromote(within(t, limit), leading(1)); err != nil {
 			t.Fatal(err)
 		}
@@ -263,7 +263,7 @@ func TestEnvironment(t *testing.T) {
 	t.Setenv("TZ", "UTC")
 	c := play(t, playEnviron)
 	c.Env = append(c.Env, "MINE=yes", "LISTEN_FDS=3", "PLUGIN_MIN_PORT=1", "TZ=Asia/Tokyo")
-	s := raise(t, c)
+	s := raiseUp(t, c)
 	if err := s.hooks.OnPromote(within(t, limit), leading(1)); err != nil {
 		t.Fatal(err)
 	}
