@@ -65,18 +65,12 @@ func pidsIn(r RoleStatus) (pids []int) {
 	return pids
 }
 
-func killApart(t *testing.T, cmd *exec.Cmd) {
-	t.Helper()
-	cmd.Process.Kill()
-	cmd.Wait()
-}
-
 func TestAdoption(t *testing.T) {
 	c := newConfig(t, "serve")
 	c.Roles[0].Listen = []ListenConfig{{Name: "http", Address: "127.0.0.1:0"}}
 	first := apart(t, c)
 	list := readyApart(t, c, 1)
-	killApart(t, first)
+	first.kill()
 	h := &recorder{}
 	c.Roles[0].Hooks = []NamedHooks{{"rec", h}}
 	w := start(t, c)
@@ -114,7 +108,7 @@ func TestFailoverWhileNobodyWatched(t *testing.T) {
 	c := newConfig(t, "good")
 	first := apart(t, c)
 	list := readyApart(t, c, 1)
-	killApart(t, first)
+	first.kill()
 	b, _ := os.ReadFile(c.Roles[0].Env["TEST_LEADS"])
 	var token string
 	var leader int
@@ -154,7 +148,7 @@ func TestTenSupervisorsKilledInARow(t *testing.T) {
 			// Also in the middle of an adoption.
 			time.Sleep(time.Duration(round) * 20 * time.Millisecond)
 		}
-		killApart(t, cmd)
+		cmd.kill()
 	}
 	w := start(t, c)
 	r := w.until("the role is full", full)
@@ -170,7 +164,7 @@ func TestStalePIDIsNotAdopted(t *testing.T) {
 	c := newConfig(t, "good")
 	first := apart(t, c)
 	list := readyApart(t, c, 1)
-	killApart(t, first)
+	first.kill()
 	innocent := exec.Command("/bin/sleep", "1000")
 	if err := innocent.Start(); err != nil {
 		t.Fatal(err)
@@ -209,7 +203,7 @@ func TestDamagedLists(t *testing.T) {
 			c := newConfig(t, "good")
 			first := apart(t, c)
 			list := readyApart(t, c, 1)
-			killApart(t, first)
+			first.kill()
 			path := filepath.Join(roleDir(c.RuntimeDir, "kv"), "workers.json")
 			b, _ := os.ReadFile(path)
 			switch kind {
@@ -244,7 +238,7 @@ func TestWorkersNoLongerInTheConfig(t *testing.T) {
 	first := apart(t, c)
 	list := readyApart(t, c, 1)
 	readyRole(t, c, 1, 1)
-	killApart(t, first)
+	first.kill()
 	c.Roles = c.Roles[:1]
 	c.Roles[0].Workers = 2
 	w := start(t, c)
@@ -269,7 +263,7 @@ func TestSocketsAreFetched(t *testing.T) {
 	c.Roles[0].Listen = []ListenConfig{{Name: "http", Address: "127.0.0.1:0"}}
 	first := apart(t, c)
 	readyApart(t, c, 1)
-	killApart(t, first)
+	first.kill()
 	w := start(t, c)
 	r := w.until("the listener is fetched", func(r RoleStatus) bool { return led(r) && !strings.HasSuffix(r.Listen[0].Address, ":0") })
 	if answer, err := dial(t, r.Listen[0].Address); err != nil || answer != fmt.Sprintf("%d 1.1", r.LeaderPID) {
@@ -284,7 +278,7 @@ func TestPauseOfAllIsNoFailover(t *testing.T) {
 	c.Roles[0].Grace = 6
 	cmd := apart(t, c)
 	list := readyApart(t, c, 1)
-	everybody := append(pidsOf(list), cmd.Process.Pid)
+	everybody := append(pidsOf(list), cmd.process.Pid)
 	for _, pid := range everybody {
 		syscall.Kill(pid, syscall.SIGSTOP)
 	}
@@ -293,7 +287,7 @@ func TestPauseOfAllIsNoFailover(t *testing.T) {
 		syscall.Kill(pid, syscall.SIGCONT)
 	}
 	time.Sleep(time.Second)
-	killApart(t, cmd)
+	cmd.kill()
 	w := start(t, c)
 	if r := w.until("the role is adopted", full); r.Term != 1 || !slices.Equal(pidsIn(r), pidsOf(list)) {
 		t.Errorf("term %d, workers %v of %v", r.Term, pidsIn(r), pidsOf(list))
@@ -305,7 +299,7 @@ func TestStraysAreEnded(t *testing.T) {
 	c := newConfig(t, "forks")
 	first := apart(t, c)
 	list := readyApart(t, c, 1)
-	killApart(t, first)
+	first.kill()
 	known := func(id proc.Identity) bool {
 		return slices.ContainsFunc(list.Workers, func(w listedWorker) bool { return w.Identity == id })
 	}

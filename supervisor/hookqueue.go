@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"sync"
 	"time"
 
@@ -47,7 +48,10 @@ type hookQueue struct {
 	timeout time.Duration
 	clock   func() int64
 	tell    func(input)
-	stuck   []chan struct{} // per hook: closed when an abandoned call returns; queue goroutine only
+
+	// Of the queue's goroutine, per hook.
+	stuck []chan struct{} // closed when an abandoned call returns
+	asks  []bool          // has a PrePromote, as it said after Start
 
 	mu      sync.Mutex
 	jobs    []doJob
@@ -58,7 +62,7 @@ type hookQueue struct {
 
 func newHookQueue(hooks []NamedHooks, envs []HookEnv, timeout time.Duration, clock func() int64, tell func(input)) *hookQueue {
 	return &hookQueue{hooks: hooks, envs: envs, timeout: timeout, clock: clock, tell: tell,
-		stuck: make([]chan struct{}, len(hooks)), wake: make(chan struct{}, 1)}
+		stuck: make([]chan struct{}, len(hooks)), asks: make([]bool, len(hooks)), wake: make(chan struct{}, 1)}
 }
 
 // put appends a job. A demote cuts short what tells of a leadership; a stop
@@ -109,7 +113,7 @@ func (q *hookQueue) work(ctx context.Context, j doJob) {
 	done := inJob{kind: j.kind, t: j.t}
 	gate := false
 	for i := range q.hooks {
-		if j.only != nil && !contains(j.only, i) {
+		if j.only != nil && !slices.Contains(j.only, i) {
 			continue
 		}
 		err, called := q.call(ctx, i, j)
@@ -118,7 +122,8 @@ func (q *hookQueue) work(ctx context.Context, j doJob) {
 		}
 		if j.kind == momentStart {
 			p, ok := q.hooks[i].Hooks.(PrePromoter)
-			gate = gate || ok && p.HasPrePromote()
+			q.asks[i] = ok && p.HasPrePromote()
+			gate = gate || q.asks[i]
 		}
 		q.tell(inCalled{hook: i, moment: j.kind, t: j.t, err: err})
 		if err != nil {
@@ -139,20 +144,11 @@ func (q *hookQueue) work(ctx context.Context, j doJob) {
 	q.tell(done)
 }
 
-func contains(list []int, i int) bool {
-	for _, v := range list {
-		if v == i {
-			return true
-		}
-	}
-	return false
-}
-
 // call makes one call with its deadline, and abandons it some time after.
 func (q *hookQueue) call(ctx context.Context, i int, j doJob) (err error, called bool) {
 	h := q.hooks[i].Hooks
 	pre, _ := h.(PrePromoter)
-	if j.kind == momentPrePromote && (pre == nil || !pre.HasPrePromote()) {
+	if j.kind == momentPrePromote && !q.asks[i] {
 		return nil, false
 	}
 	if q.stuck[i] != nil {

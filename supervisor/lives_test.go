@@ -6,7 +6,6 @@ import (
 	"runtime"
 	"strconv"
 	"strings"
-	"syscall"
 	"testing"
 	"time"
 )
@@ -103,10 +102,7 @@ func TestManySupervisorsAtOnce(t *testing.T) {
 	results := make(chan result, n)
 	for range n {
 		cmd := apart(t, c)
-		go func() {
-			cmd.Wait()
-			results <- result{cmd.Process.Pid, cmd.ProcessState.ExitCode()}
-		}()
+		go func() { results <- result{cmd.process.Pid, cmd.wait()} }()
 	}
 	for range n - 1 {
 		select {
@@ -121,9 +117,6 @@ func TestManySupervisorsAtOnce(t *testing.T) {
 	list := readyApart(t, c, 1)
 	if len(list.Workers) != 3 {
 		t.Errorf("%d workers", len(list.Workers))
-	}
-	for _, w := range list.Workers {
-		syscall.Kill(w.Identity.PID, syscall.SIGKILL)
 	}
 }
 

@@ -359,8 +359,20 @@ func superviseAsTold(path string) int {
 	return 0
 }
 
-// apart starts a supervisor in a process of its own.
-func apart(t *testing.T, c Config) *exec.Cmd {
+// daemon is a supervisor in a process of its own.
+type daemon struct {
+	process *os.Process
+	wait    func() int // its exit status; any number of calls
+}
+
+func (d *daemon) kill() {
+	d.process.Kill()
+	d.wait()
+}
+
+// apart starts a supervisor in a process of its own. What it leaves behind is
+// ended with the test.
+func apart(t *testing.T, c Config) *daemon {
 	t.Helper()
 	b, err := json.Marshal(told{c.RuntimeDir, c.StateDir, c.Roles, c.Env})
 	if err != nil {
@@ -377,8 +389,16 @@ func apart(t *testing.T, c Config) *exec.Cmd {
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { cmd.Process.Kill(); cmd.Wait() })
-	return cmd
+	d := &daemon{cmd.Process, sync.OnceValue(func() int { cmd.Wait(); return cmd.ProcessState.ExitCode() })}
+	t.Cleanup(func() {
+		d.kill()
+		for _, r := range c.Roles {
+			for _, id := range strays(roleDir(c.RuntimeDir, r.Name), "", nobody) {
+				syscall.Kill(id.PID, syscall.SIGKILL)
+			}
+		}
+	})
+	return d
 }
 
 // eventually waits for something outside of a Supervisor.

@@ -309,7 +309,7 @@ func TestLostStateFolderKeepsTokensRising(t *testing.T) {
 	for range 3 {
 		cmd := apart(t, c)
 		list := readyApart(t, c, 1)
-		killApart(t, cmd)
+		cmd.kill()
 		for _, w := range list.Workers {
 			syscall.Kill(w.Identity.PID, syscall.SIGKILL)
 			eventually(t, "it is gone", func() bool { return proc.Judge(w.Identity) == proc.Gone })
