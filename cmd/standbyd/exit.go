@@ -18,7 +18,29 @@ const (
 	exitNoDaemon = 3
 	exitNoSuch   = 4 // role or worker
 	exitTimedOut = 99
+
+	// Of lock, beside those of the command.
+	exitLost       = 75
+	exitTooLong    = 124
+	exitOwnFailure = 125
+	exitCannotRun  = 126
+	exitNotFound   = 127
 )
+
+// exitStatus ends the program with a code of its own; err may be nil.
+type exitStatus struct {
+	code int
+	err  error
+}
+
+func (e *exitStatus) Error() string {
+	if e.err == nil {
+		return fmt.Sprintf("exit %d", e.code)
+	}
+	return e.err.Error()
+}
+
+func (e *exitStatus) Unwrap() error { return e.err }
 
 // errTimedOut: what was waited for did not come in time.
 var errTimedOut = errors.New("timed out")

@@ -39,6 +39,13 @@ func (a *app) execute(ctx context.Context, args []string) int {
 	if err == nil {
 		return exitDone
 	}
+	var status *exitStatus
+	if errors.As(err, &status) {
+		if status.err != nil {
+			fmt.Fprintf(a.stderr, "standbyd: %v\n", status.err)
+		}
+		return status.code
+	}
 	var usage *usageError
 	if !a.begun || errors.As(err, &usage) {
 		fmt.Fprintf(a.stderr, "standbyd: %v\n", err)
@@ -98,6 +105,7 @@ role or worker, 99 timed out.`,
 		a.runVerb(), a.checkVerb(),
 		a.statusVerb(), a.historyVerb(), a.eventsVerb(), a.logsVerb(),
 		a.pidVerb(), a.signalVerb(), a.drillVerb(), a.ackVerb(), a.waitVerb(),
+		a.lockVerb(), a.locksVerb(),
 		a.shutdownVerb(), a.inspectVerb(), a.versionVerb(),
 	)
 	return root

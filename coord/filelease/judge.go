@@ -139,7 +139,7 @@ func (s *Store) commandGone(r *record) bool {
 	if !s.sameKernel(r) || c.PID <= 0 || r.PIDNS != s.self.PIDNS {
 		return false
 	}
-	return proc.Judge(s.identityOf(r, c.PID, c.Start)) == proc.Gone && groupGone(c.PID)
+	return proc.Judge(s.identityOf(r, c.PID, c.Start)) == proc.Gone && proc.GroupGone(c.PID)
 }
 
 // timeLeft is what is left of the TTL; it is certain only by the clock that the

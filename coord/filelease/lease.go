@@ -33,10 +33,15 @@ func (l *Lease) Key() string { return l.key }
 // Epoch is above that of every earlier lease of the key: a fencing token.
 func (l *Lease) Epoch() uint64 { return l.epoch }
 
+// Interval is how often Keep renews: what is left between Done and the end.
+func (l *Lease) Interval() time.Duration { return l.store.renew }
+
 // Done is closed when the lease is lost or released. A loss is found by Keep,
 // Renew and Verify; if Keep runs, at the latest one renew interval before
 // anybody else can get the lease for want of renewals. A process that was
-// suspended meanwhile learns it when it goes on: so Verify before acting.
+// suspended meanwhile learns it when it goes on: so Verify before acting. Release
+// also what is lost, once nothing acts under it: until then, the lock on
+// KEY.live keeps others away where it can.
 func (l *Lease) Done() <-chan struct{} { return l.done }
 
 // Err is nil until Done is closed, and then the reason: a *HeldError or one
@@ -218,6 +223,7 @@ func (s *Store) mine(l *Lease) (*record, error) {
 		return nil, err
 	}
 	lost := l.Err()
+	var held *HeldError
 	switch {
 	case lost != nil && (f.r == nil || l.owns(f.r)):
 		return nil, lost
@@ -226,7 +232,7 @@ func (s *Store) mine(l *Lease) (*record, error) {
 	case f.r == nil:
 		err = fmt.Errorf("%w: its record was deleted", ErrLost)
 	case !l.owns(f.r):
-		held := &HeldError{Key: l.key, Holder: f.r.holder()}
+		held = &HeldError{Key: l.key, Holder: f.r.holder()}
 		if left, certain := s.timeLeft(f.r); certain {
 			held.Holder.ExpiresIn = max(left, 0)
 		}
@@ -239,7 +245,9 @@ func (s *Store) mine(l *Lease) (*record, error) {
 	}
 	if err != nil {
 		l.lose(wrapped(l.key, err))
-		l.letGo()
+		if held != nil {
+			l.letGo() // in the new holder's way
+		}
 		return nil, err
 	}
 	if age := l.sinceRenewal(); l.timed() && age >= time.Duration(f.r.TTL) {

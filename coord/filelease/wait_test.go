@@ -3,7 +3,6 @@ package filelease
 import (
 	"context"
 	"errors"
-	"runtime"
 	"sync"
 	"testing"
 	"time"
@@ -48,9 +47,6 @@ func waiting(t *testing.T, s *Store) <-chan *Lease {
 }
 
 func TestWaitIsWokenByADeath(t *testing.T) {
-	if runtime.GOOS == "windows" {
-		t.Skip("the claimant of this test needs a pipe to a killed process")
-	}
 	root := t.TempDir()
 	c := newClaimant(t, root)
 	if word, _ := c.ask("pin kv"); word != "ok" {

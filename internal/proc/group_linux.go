@@ -1,6 +1,6 @@
 //go:build linux
 
-package filelease
+package proc
 
 import (
 	"bytes"
@@ -10,10 +10,10 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// groupGone: no process but dead ones is in the process group. A group's
-// number is not given to another one while it has members; zombies are members
-// that some machines never reap.
-func groupGone(group int) bool {
+// GroupGone reports whether no process but dead ones is in the process group.
+// A group's number is not given to another one while it has members; zombies
+// are members that some machines never reap.
+func GroupGone(group int) bool {
 	if unix.Kill(-group, 0) == unix.ESRCH {
 		return true
 	}
