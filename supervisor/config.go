@@ -23,6 +23,9 @@ type Config struct {
 	Version string
 	// ConfigFile is shown to a second instance that finds this one running.
 	ConfigFile string
+	// Wait makes Run wait while another supervisor works with these folders,
+	// and then take over from it, instead of failing.
+	Wait bool
 }
 
 // Preempt says when a candidate may take the lease from a healthy leader.

@@ -87,8 +87,8 @@ func (s *Supervisor) Run(ctx context.Context) error {
 	s.ran = true
 	s.mu.Unlock()
 
-	unlock, err := s.claimInstance()
-	if err != nil {
+	unlock, err := s.awaitInstance(ctx)
+	if err != nil || unlock == nil { // stopped while it waited
 		return err
 	}
 	defer unlock()
@@ -197,6 +197,55 @@ func (s *Supervisor) isRunning() bool {
 
 const instanceKey = "standbyd"
 
+// awaitInstance is claimInstance, which waits if the config says so. Both
+// results are nil if Run was told to stop meanwhile.
+func (s *Supervisor) awaitInstance(ctx context.Context) (release func(), err error) {
+	release, err = s.claimInstance()
+	var running *AlreadyRunningError
+	if !s.config.Wait || !errors.As(err, &running) {
+		return release, err
+	}
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	go func() {
+		select {
+		case <-s.kill:
+			cancel()
+		case <-ctx.Done():
+		}
+	}()
+	s.bus.publish(Event{Type: EventWarning, PID: running.PID, Text: "waiting for its end: " + running.Error()})
+	for errors.As(err, &running) {
+		// The lease tells when it is free. Given back at once: what follows
+		// takes it together with the rest, or somebody else was faster.
+		lease, werr := s.store.Wait(ctx, instanceKey, s.claimant())
+		if werr == nil {
+			werr = s.store.Release(context.Background(), lease)
+		}
+		pause := time.Duration(0)
+		if running.Folder == s.config.RuntimeDir { // its lock must be asked
+			pause = lookAgain
+		}
+		select {
+		case <-ctx.Done():
+			return nil, nil
+		case <-time.After(pause):
+		}
+		if werr != nil {
+			return nil, werr
+		}
+		release, err = s.claimInstance()
+	}
+	return release, err
+}
+
+// lookAgain is how often a folder is asked for that another supervisor holds.
+const lookAgain = 100 * time.Millisecond
+
+func (s *Supervisor) claimant() filelease.Claimant {
+	return filelease.Claimant{Label: s.config.ConfigFile, Version: s.config.Version, Pinned: true}
+}
+
 // claimInstance makes sure that nobody else works with our folders.
 func (s *Supervisor) claimInstance() (release func(), err error) {
 	c := &s.config
@@ -206,8 +255,7 @@ func (s *Supervisor) claimInstance() (release func(), err error) {
 	if s.store, err = filelease.Open(c.StateDir); err != nil {
 		return nil, err
 	}
-	label := c.ConfigFile
-	lease, err := s.store.Claim(context.Background(), instanceKey, filelease.Claimant{Label: label, Version: c.Version, Pinned: true})
+	lease, err := s.store.Claim(context.Background(), instanceKey, s.claimant())
 	var held *filelease.HeldError
 	if errors.As(err, &held) && !errors.Is(err, filelease.ErrUnreadable) {
 		return nil, &AlreadyRunningError{Folder: c.StateDir, PID: held.Holder.PID, Since: held.Holder.Since, Label: held.Holder.Label}

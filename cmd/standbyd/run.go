@@ -31,6 +31,7 @@ signal kills at once. Workers that an earlier standbyd left running are adopted.
 		Args: atMost(0),
 	}
 	take := c.Flags().Bool("take-terminal", false, "become the terminal's foreground group, so that Ctrl-C reaches standbyd alone and not a make or script that started it")
+	wait := c.Flags().Bool("wait", false, "if another standbyd runs on these folders, wait for its end and adopt its workers")
 	return a.verb(c, func(ctx context.Context, _ []string) error {
 		c, file, err := a.load()
 		if err != nil {
@@ -43,7 +44,7 @@ signal kills at once. Workers that an earlier standbyd left running are adopted.
 			}
 			defer giveBack()
 		}
-		return a.serve(ctx, c, file)
+		return a.serve(ctx, c, file, *wait)
 	})
 }
 
@@ -56,7 +57,7 @@ const (
 
 // serve is the daemon: actors around one supervisor. The first one that ends
 // ends the others; the supervisor is always asked to stop in order.
-func (a *app) serve(ctx context.Context, c *config.Config, file string) error {
+func (a *app) serve(ctx context.Context, c *config.Config, file string, wait bool) error {
 	lines := newLogWriter(a.stderr)
 	defer lines.Close()
 	log := newLogger(c.Daemon, lines, painter(a.stderr))
@@ -67,6 +68,7 @@ func (a *app) serve(ctx context.Context, c *config.Config, file string) error {
 	if err != nil {
 		return err
 	}
+	settings.Wait = wait
 	sup, err := supervisor.New(settings)
 	if err != nil {
 		return errConfigOf(blamed(c, err))
