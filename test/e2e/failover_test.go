@@ -111,7 +111,7 @@ func TestStopLeader(t *testing.T) {
 		l.more(3)
 		kill(t, before.LeaderPID, syscall.SIGSTOP)
 		after := d.successor("kv", before)
-		if exists(before.LeaderPID) {
+		if runs(t, before.LeaderPID) {
 			t.Errorf("pid %d is still there although term %d is active", before.LeaderPID, after.Term)
 		}
 		if r := d.record("kv", after.Term); r.Reason != "hang" {

@@ -11,6 +11,8 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+
+	"github.com/standbyd/standbyd/internal/proc"
 )
 
 // process is one living process that belongs to a test.
@@ -84,3 +86,11 @@ func kill(t *testing.T, pid int, sig syscall.Signal) {
 }
 
 func exists(pid int) bool { return syscall.Kill(pid, 0) == nil }
+
+// runs is false also for a zombie: all that it had is released, and only its
+// status waits to be fetched.
+func runs(t *testing.T, pid int) bool {
+	t.Helper()
+	id, err := proc.Of(pid)
+	return err == nil && proc.Judge(id) != proc.Gone
+}
