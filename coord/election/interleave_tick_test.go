@@ -1,0 +1,47 @@
+//go:build interleave
+
+package election
+
+import "testing"
+
+// R9: tickers stop wherever they like, and never make the epoch run.
+func TestInterleaveTicks(t *testing.T) {
+	k := walk{preemptions: every}
+	k.none(t, func(w *world) {
+		w.timed = true
+		w.seg.TickedAt.Store(0)
+		w.add(81, ticks(2, (*Election).Tick))
+		w.add(82, ticks(2, (*Election).Tick))
+		w.add(90, passes(3)).free = true
+	})
+}
+
+// A tick that loads the epoch after ticked_at, and trusts the clock that its
+// caller has read.
+func tickByOldNews(e *Election, now int64) bool {
+	s := e.seg
+	pause(pointTickLast)
+	last := s.TickedAt.Load()
+	if elapsed := now - int64(last); elapsed >= 0 && elapsed < int64(s.Tick()) {
+		return false
+	}
+	pause(pointTickEpoch)
+	epoch := s.Epoch.Load()
+	pause(pointTickTake)
+	if !s.TickedAt.CompareAndSwap(last, uint64(now)) {
+		return false
+	}
+	pause(pointTickAdvance)
+	return s.Epoch.CompareAndSwap(epoch, epoch+1)
+}
+
+func TestInterleaveFindsATickByOldNews(t *testing.T) {
+	k := walk{preemptions: every}
+	k.some(t, func(w *world) {
+		w.timed = true
+		w.seg.TickedAt.Store(0)
+		w.add(81, ticks(2, tickByOldNews))
+		w.add(82, ticks(2, tickByOldNews))
+		w.add(90, passes(3)).free = true
+	})
+}
