@@ -23,7 +23,7 @@ CROSS_COORD := linux darwin freebsd windows
 CROSS_ALL   := linux darwin freebsd
 CROSS_ARCH  := amd64 arm64
 
-.PHONY: all build test race lint cross bench run clean model
+.PHONY: all build test race lint cross soak bench run clean model
 
 all: build
 
@@ -59,6 +59,11 @@ cross:
 	  echo "$(GO) vet $$what  # $$os/amd64, with tests"; \
 	  CGO_ENABLED=0 GOOS=$$os GOARCH=amd64 $(GO) vet $$what; \
 	done
+
+# The heavy tests, for longer: rounds are multiplied by SOAK.
+SOAK ?= 50
+soak:
+	FILELEASE_LONG=$(SOAK) CGO_ENABLED=0 $(GO) test -timeout 2h -run 'Racing|Reclaimers|KilledAtEveryStep' -v ./coord/filelease
 
 bench:
 	CGO_ENABLED=0 $(GO) test -run '^$$' -bench . -benchmem ./...

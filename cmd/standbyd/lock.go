@@ -194,6 +194,8 @@ func (a *app) awaitLock(ctx context.Context, store *filelease.Store, o lockOptio
 		return nil, &exitStatus{128 + interrupt, errInterrupted}
 	case errors.As(r.err, &held):
 		return nil, &exitStatus{exitTooLong, held}
+	case errors.Is(r.err, errTooLong):
+		return nil, &exitStatus{exitTooLong, r.err}
 	}
 	return r.l, r.err
 }

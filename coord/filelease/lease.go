@@ -281,6 +281,9 @@ func (s *Store) Release(ctx context.Context, l *Lease) error {
 		if err != nil || f.r == nil || !l.owns(f.r) {
 			return err
 		}
+		if next := s.own(l.key); next != nil && next != l && next.claim == l.claim && next.Err() == nil {
+			return nil // this one was lost, and claimed again
+		}
 		if err := in.check(); err != nil {
 			return err
 		}

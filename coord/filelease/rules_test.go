@@ -203,6 +203,12 @@ func TestVerifyFindsTheLossAfterTheTTLThoughNobodyTookIt(t *testing.T) {
 	if l2 == l || l2.Epoch() != 1 || s.Verify(ctx, l2) != nil || s.Verify(ctx, l) == nil {
 		t.Errorf("%+v", l2)
 	}
+	if err := s.Release(ctx, l); err != nil { // late, and not of the new one
+		t.Error(err)
+	}
+	if err := s.Verify(ctx, l2); err != nil {
+		t.Error(err)
+	}
 }
 
 func TestPinnedIsNeverTakenByTimeOnItsKernel(t *testing.T) {

@@ -19,7 +19,12 @@ func GroupGone(group int) bool {
 	}
 	// A child that is forked while we look can have a number that we passed:
 	// its parent was seen, or ended since, and then the second look sees it.
-	return !inGroup(group) && !inGroup(group)
+	for range 2 {
+		if inGroup(group) {
+			return false
+		}
+	}
+	return true
 }
 
 func inGroup(group int) bool {
