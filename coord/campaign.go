@@ -241,7 +241,10 @@ func (m *Member) promote(ctx context.Context, l *Leadership) error {
 	pctx, stop := context.WithCancelCause(l.ctx)
 	defer stop(nil)
 	defer context.AfterFunc(ctx, func() { stop(context.Cause(ctx)) })()
-	p := election.Promotion{PID: m.pid, Term: l.term}
+	p := election.Promotion{
+		PID: m.pid, Term: l.term,
+		Replaced: func(_, inFlight uint64) { l.before.work = inFlight },
+	}
 	if l.grant.Reason == role.ReasonPreempt {
 		p.Ask = true // the predecessor is healthy: it may drain
 		p.Changed = m.relay(pctx)

@@ -12,6 +12,7 @@ import (
 type Predecessor struct {
 	pid    int
 	handle *proc.Handle // nil: its lead had returned, it is gone, or nobody can tell
+	work   uint64       // set before the leadership is handed out
 }
 
 // predecessor is whoever the active word still names at the claim: the only
@@ -34,6 +35,15 @@ func (m *Member) predecessor(w *watch, g election.Grant) Predecessor {
 
 // PID is its process; 0 if nobody led before or nobody knows who.
 func (p *Predecessor) PID() int { return p.pid }
+
+// InFlight is the work that it had in flight when it stopped leading: bit n is
+// unit n of [Member.Mark]. It is what the next leader may have to look at, do
+// again or undo. 0 if nothing was marked or nobody led before.
+//
+// It is final where the fence is the process or its tree, and where its lead
+// had returned; a predecessor that goes on under a fence that is the token
+// alone may mark and clear after this was read.
+func (p *Predecessor) InFlight() uint64 { return p.work }
 
 // Gone returns when nothing that the predecessor's process held is in the way
 // any more: its memory, files, ports and locks are released. That is at once

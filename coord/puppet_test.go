@@ -64,6 +64,7 @@ func puppet() int {
 		}
 		defer unlock()
 		say("lead %d", l.Token().Term())
+		say("before %#x", l.Predecessor().InFlight())
 		pulse := time.NewTicker(5 * time.Millisecond)
 		defer pulse.Stop()
 		end, moving, told := ctx.Done(), true, false
@@ -100,6 +101,13 @@ func puppet() int {
 					moving = false
 				case "resign":
 					say("resign %v", l.Resign(context.Background()))
+				case "mark":
+					// Two units stay in flight, one is done.
+					l.Member().Mark(3)
+					l.Member().Mark(17)
+					l.Member().Mark(63)
+					l.Member().Clear(17)
+					say("marked")
 				case "check":
 					say("check %v", l.Check())
 				case "serve":

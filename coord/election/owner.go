@@ -75,6 +75,7 @@ func (e *Election) Bury(dead func(pid uint32) bool) (term uint64, buried bool) {
 	if pid == 0 || !dead(pid) {
 		return term, false
 	}
+	e.seg.KeepInFlight(pid, term)
 	if !e.seg.Active.CompareAndSwap(active, shm.PackOwner(0, term)) {
 		return term, false
 	}

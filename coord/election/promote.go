@@ -24,6 +24,9 @@ type Promotion struct {
 	// Waiting is told whose death must be proven, before it is waited for; nil
 	// is allowed.
 	Waiting func(predecessor proc.Identity)
+	// Replaced is told the term that the active word held before, and what
+	// its leader had in flight, once (PID, Term) is published; nil is allowed.
+	Replaced func(term, inFlight uint64)
 }
 
 // Promote publishes (PID, Term) in the active word after whoever it named
@@ -77,6 +80,12 @@ func (e *Election) Promote(ctx context.Context, p Promotion) error {
 		if c := e.Control(); c.State == ControlClosed || c.State == ControlHeld {
 			return fmt.Errorf("lead in term %d: the role is %v: %w", p.Term, c.State, ErrForbidden)
 		}
+		// The predecessor has stopped: what its seat says is final, until the
+		// active word names it no more.
+		if pid != 0 {
+			s.KeepInFlight(pid, term)
+		}
+		before := e.inFlight(term)
 		// P3
 		pause(pointPublish)
 		if !s.Active.CompareAndSwap(active, mine) {
@@ -85,6 +94,7 @@ func (e *Election) Promote(ctx context.Context, p Promotion) error {
 		// P4
 		pause(pointPublishOwner)
 		if s.Owner.Load() != mine {
+			e.inherit(p.Term, before)
 			pause(pointPublishBack)
 			s.Active.CompareAndSwap(mine, shm.PackOwner(0, p.Term))
 			return fmt.Errorf("lead in term %d: %w", p.Term, ErrLost)
@@ -92,7 +102,25 @@ func (e *Election) Promote(ctx context.Context, p Promotion) error {
 		if r := s.Ring(p.Term); r.Term.Load() == p.Term {
 			r.ActiveAt.Store(uint64(proc.MonoNow()))
 		}
+		if p.Replaced != nil {
+			p.Replaced(term, before)
+		}
 		return nil
+	}
+}
+
+// inFlight is what the leader of term had in flight at its end, 0 if that is
+// not known.
+func (e *Election) inFlight(term uint64) uint64 {
+	r, _ := e.Entry(term)
+	return r.InFlight
+}
+
+// inherit passes on, through a term that was published and lost before it led,
+// what its predecessor left.
+func (e *Election) inherit(term, inFlight uint64) {
+	if r := e.seg.Ring(term); r.Term.Load() == term {
+		r.InFlight.Store(inFlight)
 	}
 }
 
@@ -206,6 +234,9 @@ func (e *Election) identity(pid uint32) (proc.Identity, bool) {
 func (e *Election) Retire(pid uint32, term uint64) error {
 	if r := e.seg.Ring(term); r.Term.Load() == term && e.seg.Active.Load() == shm.PackOwner(pid, term) {
 		r.RetiredAt.Store(uint64(proc.MonoNow()))
+	}
+	if e.seg.Active.Load() == shm.PackOwner(pid, term) {
+		e.seg.KeepInFlight(pid, term)
 	}
 	pause(pointRetire)
 	if !e.seg.Active.CompareAndSwap(shm.PackOwner(pid, term), shm.PackOwner(0, term)) {

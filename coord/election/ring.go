@@ -20,6 +20,9 @@ type RingEntry struct {
 	ActiveAt    int64 // it might act
 	RetiredAt   int64 // it had stopped acting, in order
 	EndedAt     int64 // earliest evidence that its process had ended
+	// InFlight is the work that its leader had in flight when it stopped
+	// leading, one bit per unit; 0 while it leads.
+	InFlight uint64
 }
 
 // Ring returns the latest terms, oldest first.
@@ -47,6 +50,7 @@ func (e *Election) Entry(term uint64) (r RingEntry, ok bool) {
 		Reason:     reasonOf(w.Reason.Load()),
 		DetectedAt: int64(w.DetectedAt.Load()), ClaimedAt: int64(w.ClaimedAt.Load()), ActiveAt: int64(w.ActiveAt.Load()),
 		RetiredAt: int64(w.RetiredAt.Load()), EndedAt: int64(w.EndedAt.Load()),
+		InFlight: w.InFlight.Load(),
 	}
 	return r, w.Term.Load() == term
 }

@@ -21,8 +21,18 @@ func TestMain(m *testing.M) {
 			panic(err)
 		}
 		self, _ := proc.Self()
-		if _, err := NewTable(seg).Join(self, JoinOptions{Index: 7}); err != nil {
+		s, err := NewTable(seg).Join(self, JoinOptions{Index: 7})
+		if err != nil {
 			panic(err)
+		}
+		if os.Getenv("HEARTBEAT_TEST_WORK") != "" {
+			for unit := range uint(64) {
+				s.Mark(unit)
+				if unit%2 == 1 {
+					s.Clear(unit)
+				}
+			}
+			s.Mark(64)
 		}
 		os.Stdout.WriteString("joined\n")
 		time.Sleep(time.Hour)
@@ -222,5 +232,35 @@ func TestWatchdogReportsEachLateMemberOnce(t *testing.T) {
 	tb.seg.Epoch.Add(4)
 	if late := w.Scan(3); len(late) != 1 {
 		t.Fatalf("late again: %+v", late)
+	}
+}
+
+// A member that is killed in the middle of its work is reported late, once,
+// with what it had in flight; its seat's next holder has nothing in flight.
+func TestWorkOfAKilledMemberIsReported(t *testing.T) {
+	t.Setenv("HEARTBEAT_TEST_WORK", "1")
+	tb := newTable(t, 3)
+	c := joinProcess(t, tb)
+	c.Process.Kill()
+	c.Wait()
+	w := NewWatchdog(tb)
+	tb.seg.Epoch.Add(4)
+	const even = 0x5555555555555555
+	late := w.Scan(3)
+	if len(late) != 1 || late[0].Identity.PID != c.Process.Pid || late[0].InFlight != even {
+		t.Fatalf("%+v", late)
+	}
+	if late := w.Scan(3); len(late) != 0 {
+		t.Fatalf("twice: %+v", late)
+	}
+	// Twice, so that the dead one's seat is used again.
+	for range 2 {
+		s, err := tb.Join(self(t), JoinOptions{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if m := s.Member(); m.InFlight != 0 {
+			t.Fatalf("seat %d is handed on with %#x in flight", m.Seat, m.InFlight)
+		}
 	}
 }

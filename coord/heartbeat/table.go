@@ -62,6 +62,7 @@ func (t *Table) buryNamesakes(self proc.Identity) {
 			t.seg.Owner.CompareAndSwap(shm.PackOwner(p, term), shm.PackOwner(0, term))
 		}
 		if p, term := shm.UnpackOwner(t.seg.Active.Load()); p == pid {
+			t.seg.KeepInFlight(p, term)
 			t.seg.Active.CompareAndSwap(shm.PackOwner(p, term), shm.PackOwner(0, term))
 		}
 		joined := shm.Phase{Phase: shm.PhaseJoined, Incarnation: m.Incarnation, PID: pid}

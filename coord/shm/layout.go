@@ -70,7 +70,8 @@ package shm
 //	56  active at
 //	64  retired at
 //	72  ended at      CAS from 0 by whoever sees evidence first
-//	80 to 127 reserved
+//	80  in flight     work that its leader had in flight at its end; before the active word moves on
+//	88 to 127 reserved
 //
 //	writer: offset  name          written by
 //	0               phase         writer slot's taker       CAS

@@ -15,12 +15,12 @@ type ClaimRecord struct {
 // term before and after. An entry of a later term is left alone.
 func (s *Segment) RecordClaim(term uint64, r ClaimRecord) {
 	at := s.geo.ringAt(int(term) & (s.geo.ring - 1))
-	e := (*[10]uint64)(unsafe.Pointer(&s.m.mem[at]))
+	e := (*[11]uint64)(unsafe.Pointer(&s.m.mem[at]))
 	if e[0] > term {
 		return
 	}
 	e[0] = 0
 	e[1], e[2], e[3], e[4] = uint64(r.PID), uint64(r.Seat+1), uint64(r.Previous), r.Reason
-	e[5], e[6], e[7], e[8], e[9] = uint64(r.DetectedAt), uint64(r.ClaimedAt), 0, 0, 0
+	e[5], e[6], e[7], e[8], e[9], e[10] = uint64(r.DetectedAt), uint64(r.ClaimedAt), 0, 0, 0, 0
 	e[0] = term
 }
