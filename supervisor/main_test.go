@@ -1,6 +1,7 @@
 package supervisor
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -18,6 +19,7 @@ import (
 
 	"github.com/standbyd/standbyd/coord"
 	"github.com/standbyd/standbyd/coord/role"
+	"github.com/standbyd/standbyd/test/verify"
 )
 
 // The test binary plays the workers and, where one has to be killed, the
@@ -282,32 +284,21 @@ func (w *world) shutdown() {
 // overlap, tokens rise, and hooks are demoted before the next promotion.
 func checkEvents(t *testing.T, events []Event) {
 	t.Helper()
-	type view struct{ leading, last, told role.Token }
-	roles := map[string]*view{}
+	var text bytes.Buffer
+	roles := map[string]bool{}
 	for _, e := range events {
-		v := roles[e.Role]
-		if v == nil {
-			v = &view{}
-			roles[e.Role] = v
+		if err := json.NewEncoder(&text).Encode(e); err != nil {
+			t.Errorf("event %d: %v", e.ID, err)
 		}
-		switch {
-		case e.Type == EventLeaderActive:
-			if v.leading != 0 {
-				t.Errorf("event %d: %s leads while %s does", e.ID, e.Token, v.leading)
-			}
-			if e.Token <= v.last {
-				t.Errorf("event %d: token %s after %s", e.ID, e.Token, v.last)
-			}
-			v.leading, v.last = e.Token, e.Token
-		case e.Type == EventLeaderLost:
-			v.leading = 0
-		case e.Type == EventHook && e.Text == "on-promote":
-			if v.told != 0 && v.told != e.Token {
-				t.Errorf("event %d: on-promote %s before on-demote %s", e.ID, e.Token, v.told)
-			}
-			v.told = e.Token
-		case e.Type == EventHook && e.Text == "on-demote":
-			v.told = 0
+		roles[e.Role] = true
+	}
+	for name := range roles {
+		h, err := verify.Events(name, bytes.NewReader(text.Bytes()))
+		if err != nil {
+			t.Errorf("role %s: %v", name, err)
+		}
+		for _, v := range h.Check() {
+			t.Errorf("role %s: %v", name, v)
 		}
 	}
 }

@@ -17,6 +17,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/standbyd/standbyd/test/verify"
 )
 
 // patience bounds every wait. It says nothing about how fast the product is.
@@ -368,48 +370,18 @@ func (d *daemon) record(name string, term uint64) record {
 // verify checks what must hold of every history whatever happened in it.
 func (d *daemon) verify(name string) {
 	d.t.Helper()
-	var token uint64
-	for _, r := range d.history(name) {
-		if r.Token <= token {
-			d.t.Errorf("history of %s: token %d follows %d", name, r.Token, token)
-		}
-		token = r.Token
+	tokens, err := verify.Records(name, strings.NewReader(d.run("history", name, "-o", "json")))
+	if err != nil {
+		d.t.Errorf("history of %s: %v", name, err)
 	}
-	verifyEvents(d.t, name, d.events())
-}
-
-// verifyEvents checks the order of one role's events: tokens rise, a loss
-// comes between two leaders, and a hook hears of the end of one leadership
-// before it hears of the next.
-func verifyEvents(t *testing.T, name string, all []event) {
-	t.Helper()
-	var active, lost, last uint64
-	promoted := map[string]uint64{}
-	for _, e := range all {
-		if e.ID <= last {
-			t.Errorf("event %d follows %d", e.ID, last)
-		}
-		last = e.ID
-		if e.Role != name {
-			continue
-		}
-		switch {
-		case e.Type == "leader-active" && e.Token <= active && e.Reason != "adopted":
-			t.Errorf("event %d: token %d becomes active after %d", e.ID, e.Token, active)
-		case e.Type == "leader-active":
-			if active != 0 && lost != active && e.Token != active {
-				t.Errorf("event %d: token %d becomes active, token %d was not lost before", e.ID, e.Token, active)
-			}
-			active = e.Token
-		case e.Type == "leader-lost":
-			lost = e.Token
-		case e.Type == "hook" && strings.Contains(strings.ToLower(e.Text), "promote") && !strings.Contains(strings.ToLower(e.Text), "pre"):
-			if p := promoted[e.Plugin]; p != 0 && p != e.Token {
-				t.Errorf("event %d: %s is promoted for token %d, not yet demoted for %d", e.ID, e.Plugin, e.Token, p)
-			}
-			promoted[e.Plugin] = e.Token
-		case e.Type == "hook" && strings.Contains(strings.ToLower(e.Text), "demote"):
-			promoted[e.Plugin] = 0
-		}
+	for _, v := range verify.Tokens(tokens) {
+		d.t.Errorf("history of %s: %v", name, v)
+	}
+	h, err := verify.Events(name, strings.NewReader(d.run("events", "-o", "json")))
+	if err != nil {
+		d.t.Errorf("events of %s: %v", name, err)
+	}
+	for _, v := range h.Check() {
+		d.t.Errorf("events of %s: %v", name, v)
 	}
 }
