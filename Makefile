@@ -23,7 +23,7 @@ CROSS_COORD := linux darwin freebsd windows
 CROSS_ALL   := linux darwin freebsd
 CROSS_ARCH  := amd64 arm64
 
-.PHONY: all build test race lint cross soak bench run clean model
+.PHONY: all build test race lint cross soak bench bench-go run clean model
 
 all: build
 
@@ -65,7 +65,14 @@ SOAK ?= 50
 soak:
 	FILELEASE_LONG=$(SOAK) CGO_ENABLED=0 $(GO) test -timeout 2h -run 'Racing|Reclaimers|KilledAtEveryStep' -v ./coord/filelease
 
+# The primitives beside sync.Mutex, flock and others; BENCH="-o docs/benchmarks.md" writes the page.
+BENCH ?=
 bench:
+	@mkdir -p $(BIN)
+	CGO_ENABLED=0 $(GO) build -trimpath -o $(BIN)/bench ./bench
+	@./$(BIN)/bench $(BENCH)
+
+bench-go:
 	CGO_ENABLED=0 $(GO) test -run '^$$' -bench . -benchmem ./...
 
 run:

@@ -1,0 +1,262 @@
+package main
+
+import (
+	"fmt"
+
+	"github.com/standbyd/standbyd/coord/election"
+	"github.com/standbyd/standbyd/internal/proc"
+)
+
+// row is one operation of the table of those without contention.
+type row struct {
+	name string
+	what string // one sentence of explanation
+	ref  string // the row that its ratio is to
+	goal float64
+	run  runner
+	far  clocked // in place of run, if it runs in another process
+	// filled by the measurement
+	figure
+	allocs uint64
+}
+
+const (
+	pair      = "sync.Mutex"
+	readPair  = "sync.Mutex, read"
+	writePair = "sync.Mutex, write"
+	flockPair = "flock(2)"
+)
+
+// sink keeps what is read from being optimized away.
+var sink record
+
+func (t *tables) rows() []*row {
+	r := t.rig
+	mono := proc.MonoNow()
+	return []*row{
+		{name: pair, ref: pair, what: "Lock and Unlock of a mutex that nobody else wants. What most ratios are to.",
+			run: func(n int) {
+				for range n {
+					r.mutex.Lock()
+					r.mutex.Unlock() //lint:ignore SA2001 the pair alone is measured
+				}
+			}},
+		{name: readPair, ref: pair, what: "Lock, a copy of 48 bytes out of the guarded value, Unlock.",
+			run: func(n int) {
+				for range n {
+					r.mutex.Lock()
+					sink = r.value
+					r.mutex.Unlock()
+				}
+			}},
+		{name: writePair, ref: pair, what: "Lock, a copy of 48 bytes into the guarded value, Unlock.",
+			run: func(n int) {
+				v := record{N: 1}
+				for range n {
+					r.mutex.Lock()
+					r.value = v
+					r.mutex.Unlock()
+				}
+			}},
+		{name: "sync.RWMutex, read lock", ref: pair, what: "RLock and RUnlock.",
+			run: func(n int) {
+				for range n {
+					r.rw.RLock()
+					r.rw.RUnlock() //lint:ignore SA2001 the pair alone is measured
+				}
+			}},
+		{name: "sync.RWMutex, write lock", ref: pair, what: "Lock and Unlock of a read-write mutex.",
+			run: func(n int) {
+				for range n {
+					r.rw.Lock()
+					r.rw.Unlock() //lint:ignore SA2001 the pair alone is measured
+				}
+			}},
+		{name: "CAS pair on the mapping", ref: pair, what: "A compare-and-swap from 0 to 1 and one back, on a word of a segment: the least that any lock between processes costs. It says neither who holds it nor survives a crash.",
+			run: func(n int) {
+				for range n {
+					r.word.CompareAndSwap(0, 1)
+					r.word.CompareAndSwap(1, 0)
+				}
+			}},
+		{name: "election, claim and step down", ref: pair, goal: 1.6, what: "TryClaim of a vacant lease and StepDown, without payload: a new term each time.",
+			run: func(n int) {
+				for range n {
+					r.bare.TryClaim(low, grace)
+					r.bare.StepDown(low)
+				}
+			}},
+		{name: "election, strict claim and release", ref: pair, what: "The same by Claim and Release, which name their term; without the times in the ring.",
+			run: func(n int) {
+				for range n {
+					g, _ := r.bare.Claim(election.Attempt{PID: low, Seat: -1, Grace: grace})
+					_ = r.bare.Release(low, g.Term)
+				}
+			}},
+		{name: "lease, acquire and release", ref: pair, goal: 2.1, what: "TryAcquire and Release of a lease with payload, which the new owner adopts.",
+			run: func(n int) {
+				for range n {
+					r.vacant.TryAcquire(low, grace)
+					r.vacant.Release(low)
+				}
+			}},
+		{name: "lease, acquire and release, to flock", ref: flockPair, goal: 1.0 / 15, what: "The same operation, beside flock(2): the goal is 15 times as fast.",
+			run: func(n int) {
+				for range n {
+					r.vacant.TryAcquire(low, grace)
+					r.vacant.Release(low)
+				}
+			}},
+		{name: "WithLease", ref: pair, goal: 2.7, what: "Acquire, read 48 bytes, change them, publish them as a whole, release.",
+			run: func(n int) {
+				for range n {
+					r.vacant.WithLease(low, grace, bump)
+				}
+			}},
+		{name: "read as owner", ref: readPair, goal: 0.25, what: "ReadAsOwner: the committed 48 bytes, and that the reader still owns.",
+			run: func(n int) {
+				for range n {
+					sink, _ = r.held.ReadAsOwner(low)
+				}
+			}},
+		{name: "write as owner", ref: writePair, goal: 0.8, what: "WriteAsOwner of 48 bytes: into a cell that nobody reads, then committed by a CAS.",
+			run: func(n int) {
+				v := record{N: 1}
+				for range n {
+					r.held.WriteAsOwner(low, v)
+				}
+			}},
+		{name: "snapshot by a non-owner", ref: readPair, goal: 0.25, what: "Snapshot through another mapping of the file: the committed 48 bytes, never torn, and their term.",
+			run: func(n int) {
+				for range n {
+					sink, _ = r.other.Snapshot()
+				}
+			}},
+		{name: "ownership check", ref: readPair, goal: 0.25, what: "Claim.Check: the lease is ours and we may act.",
+			run: func(n int) {
+				for range n {
+					if r.claim.Check() != nil {
+						panic("fenced")
+					}
+				}
+			}},
+		{name: "IsOwner", ref: readPair, goal: 0.25, what: "The classic check, by pid.",
+			run: func(n int) {
+				for range n {
+					if !r.held.IsOwner(low) {
+						panic("not the owner")
+					}
+				}
+			}},
+		{name: "election, idempotent claim", ref: readPair, goal: 0.25, what: "TryClaim by the owner: it stays the owner in its term.",
+			run: func(n int) {
+				for range n {
+					r.owned.TryClaim(low, grace)
+				}
+			}},
+		{name: "lease, idempotent claim", ref: readPair, goal: 0.25, what: "TryAcquire by the owner.",
+			run: func(n int) {
+				for range n {
+					r.held.TryAcquire(low, grace)
+				}
+			}},
+		{name: "refused claim", ref: pair, what: "TryClaim by a higher pid: the owner is healthy.",
+			run: func(n int) {
+				for range n {
+					r.owned.TryClaim(high, grace)
+				}
+			}},
+		{name: "election, beat in an epoch already beaten", ref: pair, goal: 0.15, what: "BeatAsLeader: loads only, no write to shared memory.",
+			run: func(n int) {
+				for range n {
+					r.owned.BeatAsLeader(low)
+				}
+			}},
+		{name: "claim, beat in an epoch already beaten", ref: pair, goal: 0.15, what: "Claim.Beat: the same in a term that is named.",
+			run: func(n int) {
+				for range n {
+					r.claim.Beat()
+				}
+			}},
+		{name: "beat in a new epoch", ref: pair, what: "TickEpoch and Beat: an atomic add and a CAS.",
+			run: func(n int) {
+				for range n {
+					r.owned.TickEpoch()
+					r.owned.BeatAsLeader(low)
+				}
+				r.held.Beat(low)
+			}},
+		{name: "tick", ref: pair, what: "TickEpoch: one atomic add.",
+			run: func(n int) {
+				for range n {
+					r.bare.TickEpoch()
+				}
+			}},
+		{name: "tick that is not due", ref: pair, what: "Tick, as every member calls it: somebody else has ticked.",
+			run: func(n int) {
+				r.owned.Segment().TickedAt.Store(uint64(mono))
+				for range n {
+					r.owned.Tick(mono)
+				}
+			}},
+		{name: "scan of 64 slots", ref: pair, goal: 10, what: "Watchdog.Scan of a table in which all seats are taken and nobody is late.",
+			run: func(n int) {
+				for range n {
+					r.full[0].Scan(grace)
+				}
+			}},
+		{name: "scan of 128 slots", ref: pair, what: "The same of the largest table that a segment can have.",
+			run: func(n int) {
+				for range n {
+					r.full[1].Scan(grace)
+				}
+			}},
+	}
+}
+
+func bump(r *record) { r.N++ }
+
+// alone measures every operation without contention.
+func (t *tables) alone() ([]*row, error) {
+	rows := t.rows()
+	peers, done := t.peers()
+	defer done()
+	rows = append(rows, peers...)
+	refs := map[string]clocked{}
+	for _, w := range rows {
+		if w.far == nil {
+			w.far = w.run.clocked()
+		}
+		refs[w.name] = w.far
+	}
+	var measured []*row
+	for _, w := range rows {
+		if !t.wanted(w.name) {
+			continue
+		}
+		if refs[w.ref] == nil {
+			t.skip(w.name, fmt.Errorf("there is no %s to compare it with", w.ref))
+			continue
+		}
+		var err error
+		if w.figure, err = compare(w.far, refs[w.ref], t.rounds); err != nil {
+			t.skip(w.name, err)
+			continue
+		}
+		if w.run != nil {
+			w.allocs = allocations(w.run)
+		}
+		measured = append(measured, w)
+	}
+	return measured, nil
+}
+
+// loop only runs the operations, for a profiler.
+func (t *tables) loop(n int) error {
+	for _, w := range t.rows() {
+		if t.wanted(w.name) {
+			w.run(n)
+		}
+	}
+	return nil
+}

@@ -1,0 +1,134 @@
+package main
+
+import (
+	"fmt"
+	"io"
+	"os"
+	"runtime"
+	"strings"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// state is what the machine said of itself.
+type state struct {
+	when                      time.Time
+	system, cpu, goes, loaded string
+}
+
+func machine() state {
+	s := state{when: time.Now().UTC(), cpu: "unknown", loaded: "unknown", goes: runtime.Version() + " " + runtime.GOOS + "/" + runtime.GOARCH}
+	var u unix.Utsname
+	if unix.Uname(&u) == nil {
+		s.system = unix.ByteSliceToString(u.Sysname[:]) + " " + unix.ByteSliceToString(u.Release[:])
+	}
+	if b, err := os.ReadFile("/proc/cpuinfo"); err == nil {
+		for _, line := range strings.Split(string(b), "\n") {
+			if k, v, ok := strings.Cut(line, ":"); ok && strings.TrimSpace(k) == "model name" {
+				s.cpu = strings.TrimSpace(v)
+				break
+			}
+		}
+	}
+	if b, err := os.ReadFile("/proc/loadavg"); err == nil {
+		if f := strings.Fields(string(b)); len(f) >= 2 {
+			s.loaded = f[0] + " (1 min), " + f[1] + " (5 min)"
+		}
+	}
+	return s
+}
+
+func report(w io.Writer, before, after state, t *tables, alone []*row, quiet []readerRow, crowd []crowdRow) {
+	p := func(format string, args ...any) { fmt.Fprintf(w, format+"\n", args...) }
+	p("# Benchmarks")
+	p("")
+	p("Written by `make bench`; every number below was measured by it, none was typed.")
+	p("")
+	p("| machine | |")
+	p("|---|---|")
+	p("| measured | %s, in %.0f s |", before.when.Format("2006-01-02 15:04 UTC"), after.when.Sub(before.when).Seconds())
+	p("| system | %s |", before.system)
+	p("| processor | %s, %d of them |", before.cpu, runtime.NumCPU())
+	p("| Go | %s |", before.goes)
+	p("| load average before | %s |", before.loaded)
+	p("| load average after | %s |", after.loaded)
+	p("")
+	p("A load above the number of processors means that others ran meanwhile: nanoseconds are then too high, and the ratios are")
+	p("what to look at. Each round measures an operation and its reference by turns, %d times %v each, and takes the best of", turns, slice)
+	p("each; *ratio* is the median over %d rounds of their quotient, *best* and *median* are the nanoseconds of one operation over", t.rounds)
+	p("the rounds. The segments lie in memory (`%s`).", t.dir[:strings.LastIndex(t.dir, "/")])
+	p("")
+	p("## Alone")
+	p("")
+	p("| operation | best ns | median ns | ratio | to | goal | met | allocs |")
+	p("|---|---:|---:|---:|---|---:|---|---:|")
+	met, goals := 0, 0
+	for _, r := range alone {
+		goal, ok := "", ""
+		if r.goal > 0 {
+			goals++
+			goal, ok = fmt.Sprintf("%.3g", r.goal), "no"
+			if r.ratio <= r.goal {
+				met++
+				ok = "yes"
+			}
+		}
+		allocs := fmt.Sprint(r.allocs)
+		if r.run == nil {
+			allocs = "C"
+		}
+		p("| %s | %.2f | %.2f | %.3f | %s | %s | %s | %s |", r.name, r.best, r.median, r.ratio, r.ref, goal, ok, allocs)
+	}
+	p("")
+	p("%d of %d goals are met in this run.", met, goals)
+	p("")
+	for _, r := range alone {
+		p("- **%s**: %s", r.name, r.what)
+	}
+	p("")
+	p("## An owner while others read")
+	p("")
+	p("One process is the owner, the others only read, without a pause. The ratio is to the same operation in the same round while")
+	p("the others rest; here the median of the slices counts, since in the best one the others may not have run.")
+	p("")
+	p("| owner's operation | others | processes | best ns | median ns | ratio |")
+	p("|---|---|---:|---:|---:|---:|")
+	for _, r := range quiet {
+		p("| %s | %s | %d | %.2f | %.2f | %.2f |", r.name, r.op, r.processes, r.best, r.median, r.ratio)
+	}
+	p("")
+	seen := map[string]bool{}
+	for _, r := range quiet {
+		if key := r.name + ", " + r.op; !seen[key] {
+			seen[key] = true
+			p("- **%s**: %s.", key, r.what)
+		}
+	}
+	p("")
+	p("## Contended")
+	p("")
+	p("Processes of their own on one file, all at it for %v in each of %d rounds: the nanoseconds between two operations that", window, max(t.rounds/3, 1))
+	p("succeed, whoever's they are. The ratio is to `sync.Mutex` by as many goroutines, in the same round. With more processes than")
+	p("processors, a lock whose waiters try again at once wastes the time of a holder that does not run.")
+	p("")
+	p("| operation | processes | best ns | median ns | ratio |")
+	p("|---|---:|---:|---:|---:|")
+	for _, r := range crowd {
+		p("| %s | %d | %.1f | %.1f | %.2f |", r.name, r.processes, r.best, r.median, r.ratio)
+	}
+	p("")
+	for _, r := range crowd {
+		if r.processes == 2 {
+			p("- **%s**: %s", r.name, r.what)
+		}
+	}
+	if len(t.skipped) > 0 {
+		p("")
+		p("## Skipped")
+		p("")
+		for _, s := range t.skipped {
+			p("- %s", s)
+		}
+	}
+}
