@@ -37,6 +37,7 @@ build:
 
 test:
 	CGO_ENABLED=0 $(GO) test -timeout 5m ./...
+	CGO_ENABLED=0 $(GO) test -timeout 5m -tags interleave -run Interleave ./coord/election/...
 
 race:
 	@command -v $${CC:-gcc} >/dev/null 2>&1 || { echo "make race: the race detector needs a C compiler; install gcc, or set CC" >&2; exit 1; }
@@ -86,4 +87,4 @@ clean:
 	rm -rf $(BIN) data
 
 model:
-	@if [ -f model/Makefile ]; then $(MAKE) -C model; else echo "make model: there is no model in this tree; skipped"; fi
+	@coord/election/model/check.sh
