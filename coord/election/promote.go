@@ -140,14 +140,16 @@ func (e *Election) stop(ctx context.Context, p Promotion, active uint64, deadlin
 	}
 	var handle *proc.Handle
 	if known {
-		handle, err = proc.OpenHandle(id)
-		if err != nil {
-			if proc.Judge(id) == proc.Gone {
-				return false, nil
-			}
-		} else {
-			defer handle.Close()
+		h, err := proc.OpenHandle(id)
+		switch {
+		case err == nil:
+			handle = h
+			defer h.Close()
+		case proc.Judge(id) == proc.Gone:
+			return false, nil
 		}
+		// One that cannot be held, in another pid namespace say, may still
+		// retire before the limit.
 	}
 	killAt := time.Now()
 	if p.Ask {
