@@ -83,7 +83,8 @@ func shared(op, dir string) (attempt func(n int) int, err error) {
 		if op == "snapshot" {
 			return func(n int) int {
 				for range n {
-					sink, _ = l.Snapshot()
+					v, _ := l.Snapshot()
+					sink += v.N
 				}
 				return n
 			}, nil

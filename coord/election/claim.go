@@ -72,6 +72,9 @@ func (e *Election) claim(a *Attempt) (Grant, Why, error) {
 		// C2
 		owner := s.Owner.Load()
 		pid, term := shm.UnpackOwner(owner)
+		if pid == 0 && !a.Stamp && e.takeVacant(a.PID, a.Seat, epoch, owner) {
+			return Grant{Term: term + 1, Reason: role.ReasonStepDown}, 0, nil
+		}
 		pause(pointClaimBeat)
 		beatWord := s.Heartbeat[term&1].Load()
 		beat := shm.UnpackHeartbeat(beatWord)

@@ -12,6 +12,36 @@ import "github.com/standbyd/standbyd/coord/shm"
 // takes the lease from a healthy higher one. It returns the term; ErrHeld if
 // another has it, ErrInvalidPID. A claim by the owner itself changes nothing.
 func (e *Election) TryClaim(pid uint32, grace uint64) (term uint64, err error) {
+	// An owner in its own term (C3), and a vacant lease.
+	mine := e.remembered.Load()
+	s := e.hot
+	pause(pointClaimEpoch)
+	epoch := s.Epoch.Load()
+	pause(pointClaimOwner)
+	owner := s.Owner.Load()
+	switch {
+	case owner == mine && pid != 0 && owner>>ownerShift == uint64(pid):
+		pause(pointClaimBeat)
+		if alive(owner, s.Heartbeat[owner&1].Load()) {
+			return owner & shm.MaxTerm, nil
+		}
+	case owner>>ownerShift == 0 && pid-1 < shm.MaxPID:
+		if e.takeVacant(pid, -1, epoch, owner) {
+			if e.first.Load() == pid {
+				e.remembered.Store(shm.PackOwner(pid, owner+1))
+			} else {
+				e.remember(pid, owner+1)
+			}
+			return owner + 1, nil
+		}
+	}
+	return e.tryClaim(pid, grace)
+}
+
+// ownerShift is where the pid begins in an owner word.
+const ownerShift = 42
+
+func (e *Election) tryClaim(pid uint32, grace uint64) (term uint64, err error) {
 	g, why, err := e.claim(&Attempt{PID: pid, Seat: -1, Term: e.termOf(pid), Grace: grace, Policy: LowestPID})
 	if why != 0 {
 		return 0, ErrHeld
@@ -25,6 +55,13 @@ func (e *Election) TryClaim(pid uint32, grace uint64) (term uint64, err error) {
 
 // BeatAsLeader is Beat in the remembered term. ErrNotOwner if there is none.
 func (e *Election) BeatAsLeader(pid uint32) error {
+	if mine := e.remembered.Load(); pid != 0 && mine>>ownerShift == uint64(pid) && e.beaten(mine) {
+		return nil
+	}
+	return e.beatAsLeader(pid)
+}
+
+func (e *Election) beatAsLeader(pid uint32) error {
 	term := e.termOf(pid)
 	if term == 0 {
 		return ErrNotOwner
@@ -34,6 +71,23 @@ func (e *Election) BeatAsLeader(pid uint32) error {
 
 // StepDown is Release in the remembered term, which is forgotten.
 func (e *Election) StepDown(pid uint32) error {
+	if mine := e.remembered.Load(); pid != 0 && mine>>ownerShift == uint64(pid) {
+		pause(pointRelease)
+		released := e.hot.Owner.CompareAndSwap(mine, mine&shm.MaxTerm)
+		e.remembered.Store(0)
+		if !released {
+			return ErrNotOwner
+		}
+		pause(pointReleaseWake)
+		if e.hot.Joins.Load() != 0 {
+			e.seg.WakeAll()
+		}
+		return nil
+	}
+	return e.stepDown(pid)
+}
+
+func (e *Election) stepDown(pid uint32) error {
 	term := e.termOf(pid)
 	if term == 0 {
 		return ErrNotOwner
@@ -52,7 +106,7 @@ func (e *Election) CurrentLeader() (pid uint32, ok bool) {
 // IsLeader reports whether pid owns the lease in the term remembered for it.
 func (e *Election) IsLeader(pid uint32) bool {
 	term := e.termOf(pid)
-	return term != 0 && e.seg.Owner.Load() == shm.PackOwner(pid, term)
+	return term != 0 && e.hot.Owner.Load() == shm.PackOwner(pid, term)
 }
 
 // Term is the latest term, owned or not; 0 before the first claim.

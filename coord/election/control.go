@@ -43,6 +43,9 @@ type Control struct {
 	Until int64
 }
 
+// gateBit of the control word is Gate.
+const gateBit = 1 << 8
+
 // Control reads the policy, with what has passed its Until left out.
 func (e *Election) Control() Control {
 	c := e.control()
@@ -68,7 +71,7 @@ func (e *Election) control() Control {
 func (e *Election) SetControl(c Control) {
 	w := uint64(c.State) | uint64(c.Nominee+1)&0xffff<<16
 	if c.Gate {
-		w |= 1 << 8
+		w |= gateBit
 	}
 	e.seg.Control.Resign.Store(c.ResignTerm)
 	e.seg.Control.Granted.Store(c.GrantedTerm)
@@ -81,7 +84,7 @@ func (e *Election) SetControl(c Control) {
 // does not. An open word without nominee costs one load.
 func (e *Election) forbids(a *Attempt) Why {
 	w := e.seg.Control.Word.Load()
-	if w&^(1<<8) == 0 {
+	if w&^gateBit == 0 {
 		return 0
 	}
 	c := e.Control()

@@ -17,6 +17,7 @@ const DefaultGrace = 3
 // against other members' progress.
 type Election struct {
 	seg *shm.Segment
+	hot *shm.HotWords // of seg, for the paths that are to be fast
 	// owned keeps Close from unmapping a segment that somebody else opened.
 	owned bool
 
@@ -30,7 +31,7 @@ type Election struct {
 }
 
 // Attach makes a handle on a segment that the caller has opened and will close.
-func Attach(seg *shm.Segment) *Election { return &Election{seg: seg} }
+func Attach(seg *shm.Segment) *Election { return &Election{seg: seg, hot: seg.Hot} }
 
 // Option changes the parameters with which Create makes a segment.
 type Option func(*shm.Params)
@@ -50,7 +51,7 @@ func Create(path string, opts ...Option) (*Election, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Election{seg: seg, owned: true}, nil
+	return &Election{seg: seg, hot: seg.Hot, owned: true}, nil
 }
 
 // Open makes a handle on the segment at path, which may have a payload.
@@ -59,7 +60,7 @@ func Open(path string) (*Election, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Election{seg: seg, owned: true}, nil
+	return &Election{seg: seg, hot: seg.Hot, owned: true}, nil
 }
 
 // OpenOrCreate opens path, and creates it if it does not exist.
@@ -82,7 +83,7 @@ func (e *Election) Active() (pid uint32, term uint64) { return shm.UnpackOwner(e
 // returned; what must be guarded to the end carries the token.
 func (e *Election) Check(pid uint32, term uint64) error {
 	w := shm.PackOwner(pid, term)
-	if e.seg.Owner.Load() != w || e.seg.Active.Load() != w {
+	if e.hot.Owner.Load() != w || e.hot.Active.Load() != w {
 		return ErrFenced
 	}
 	return nil

@@ -31,6 +31,8 @@ type Segment struct {
 	Seats     []SeatWords
 	Writers   []WriterWords
 	ring      []RingWords
+	plain     []ringEntry // the same memory
+	Hot       *HotWords
 }
 
 // Meta is what the header says beside the parameters.
@@ -144,6 +146,7 @@ func (s *Segment) bind() error {
 			Event: uint32At(s.m.mem, o+256),
 		}
 	}
+	s.Hot, s.plain = hotAt(s.m.mem), ringIn(s.m.mem, s.geo.ringAt(0), s.geo.ring)
 	s.ring = make([]RingWords, s.geo.ring)
 	for i := range s.ring {
 		o := s.geo.ringAt(i)
