@@ -59,7 +59,7 @@ func (e *Election) Claim(a Attempt) (Grant, error) {
 // claim is the protocol's claim rule, in the order of its steps; doc.go has
 // the argument for each. It does not allocate.
 func (e *Election) claim(a *Attempt) (Grant, Why, error) {
-	if a.PID == 0 || a.PID > shm.MaxPID {
+	if !valid(a.PID) {
 		return Grant{}, 0, ErrInvalidPID
 	}
 	s := e.seg

@@ -25,7 +25,7 @@ func (e *Election) TryClaim(pid uint32, grace uint64) (term uint64, err error) {
 		if alive(owner, s.Heartbeat[owner&1].Load()) {
 			return owner & shm.MaxTerm, nil
 		}
-	case owner>>ownerShift == 0 && pid-1 < shm.MaxPID:
+	case owner>>ownerShift == 0 && valid(pid):
 		if e.takeVacant(pid, -1, epoch, owner) {
 			if e.first.Load() == pid {
 				e.remembered.Store(shm.PackOwner(pid, owner+1))

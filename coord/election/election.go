@@ -83,11 +83,15 @@ func (e *Election) Active() (pid uint32, term uint64) { return shm.UnpackOwner(e
 // returned; what must be guarded to the end carries the token.
 func (e *Election) Check(pid uint32, term uint64) error {
 	w := shm.PackOwner(pid, term)
-	if e.hot.Owner.Load() != w || e.hot.Active.Load() != w {
+	if !valid(pid) || e.hot.Owner.Load() != w || e.hot.Active.Load() != w {
 		return ErrFenced
 	}
 	return nil
 }
+
+// valid reports whether pid can own: 0 is nobody, and one beyond 22 bits would
+// be taken for another in a packed word.
+func valid(pid uint32) bool { return pid-1 < shm.MaxPID }
 
 // TokenOf is the fencing token of a term of this segment.
 func (e *Election) TokenOf(term uint64) role.Token {

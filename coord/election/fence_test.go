@@ -2,6 +2,7 @@ package election
 
 import (
 	"context"
+	"errors"
 	"os"
 	"os/exec"
 	"testing"
@@ -108,5 +109,53 @@ func fenceRealProcess(t *testing.T) {
 	}
 	if err := e.Check(me, 2); err != nil {
 		t.Fatal(err)
+	}
+}
+
+// TestNobodyOwnsNothing: pid 0 is nobody, in a vacant lease too, and a pid of
+// more than 22 bits is not the one that its low bits name.
+func TestNobodyOwnsNothing(t *testing.T) {
+	e := newElection(t)
+	claim(t, e, 100, 1)
+	if err := e.Promote(t.Context(), Promotion{PID: 100, Term: 1}); err != nil {
+		t.Fatal(err)
+	}
+	if err := e.Retire(100, 1); err != nil {
+		t.Fatal(err)
+	}
+	if err := e.StepDown(100); err != nil {
+		t.Fatal(err)
+	}
+	for _, pid := range []uint32{0, shm.MaxPID + 1} {
+		if err := e.Check(pid, 1); !errors.Is(err, ErrFenced) {
+			t.Errorf("check by %d: %v", pid, err)
+		}
+		if err := e.Beat(pid, 1); !errors.Is(err, ErrLost) {
+			t.Errorf("beat by %d: %v", pid, err)
+		}
+		if err := e.Release(pid, 1); !errors.Is(err, ErrNotOwner) {
+			t.Errorf("release by %d: %v", pid, err)
+		}
+		if err := e.Retire(pid, 1); !errors.Is(err, ErrFenced) {
+			t.Errorf("retire by %d: %v", pid, err)
+		}
+		if err := e.Promote(t.Context(), Promotion{PID: pid, Term: 2}); !errors.Is(err, ErrInvalidPID) {
+			t.Errorf("promote %d: %v", pid, err)
+		}
+	}
+}
+
+// TestPromoteAgainAfterTheLoss: that the active word still names an owner that
+// has lost the lease is no reason to lead.
+func TestPromoteAgainAfterTheLoss(t *testing.T) {
+	e := newElection(t)
+	claim(t, e, 200, 1)
+	p := Promotion{PID: 200, Term: 1}
+	if err := errors.Join(e.Promote(t.Context(), p), e.Promote(t.Context(), p)); err != nil {
+		t.Fatal(err)
+	}
+	claim(t, e, 100, 2)
+	if err := e.Promote(t.Context(), p); !errors.Is(err, ErrLost) {
+		t.Fatalf("promoted after the loss: %v", err)
 	}
 }

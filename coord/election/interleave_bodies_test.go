@@ -157,7 +157,7 @@ func reborn(p *process, body func(*process)) func(*process) {
 		q.await(pointAny, func() bool { return p.dead })
 		q.unborn = false
 		s := q.w.seg
-		if pid, term := shm.UnpackOwner(s.Owner.Load()); pid == q.pid && q.w.holder == p {
+		if pid, term := shm.UnpackOwner(s.Owner.Load()); pid == q.pid {
 			s.Owner.CompareAndSwap(shm.PackOwner(pid, term), shm.PackOwner(0, term))
 		}
 		q.pause(pointAny)

@@ -8,6 +8,9 @@ import (
 // was beaten already nothing is stored. ErrLost means that the lease was taken
 // or sealed: stop, then release.
 func (e *Election) Beat(pid uint32, term uint64) error {
+	if !valid(pid) {
+		return ErrLost
+	}
 	if e.beaten(shm.PackOwner(pid, term)) {
 		return nil
 	}
@@ -59,7 +62,7 @@ func (e *Election) beat(pid uint32, term uint64) error {
 // not (pid, term)'s: nothing has changed then.
 func (e *Election) Release(pid uint32, term uint64) error {
 	pause(pointRelease)
-	if pid == 0 || !e.seg.Owner.CompareAndSwap(shm.PackOwner(pid, term), shm.PackOwner(0, term)) {
+	if !valid(pid) || !e.seg.Owner.CompareAndSwap(shm.PackOwner(pid, term), shm.PackOwner(0, term)) {
 		return ErrNotOwner
 	}
 	pause(pointReleaseWake)

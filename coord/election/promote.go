@@ -47,6 +47,9 @@ type Promotion struct {
 // retired: that costs a failover, never two leaders.
 func (e *Election) Promote(ctx context.Context, p Promotion) error {
 	s := e.seg
+	if !valid(p.PID) {
+		return fmt.Errorf("lead as pid %d: %w", p.PID, ErrInvalidPID)
+	}
 	mine := shm.PackOwner(p.PID, p.Term)
 	deadline := time.Now().Add(s.Params().FenceLimit)
 	for {
@@ -55,6 +58,10 @@ func (e *Election) Promote(ctx context.Context, p Promotion) error {
 		active := s.Active.Load()
 		pid, term := shm.UnpackOwner(active)
 		if active == mine {
+			// Published before; the lease may have been lost since.
+			if s.Owner.Load() != mine {
+				return fmt.Errorf("lead in term %d again: %w", p.Term, ErrLost)
+			}
 			return nil
 		}
 		if term >= p.Term {
@@ -241,7 +248,7 @@ func (e *Election) Retire(pid uint32, term uint64) error {
 		e.seg.KeepInFlight(pid, term)
 	}
 	pause(pointRetire)
-	if !e.seg.Active.CompareAndSwap(shm.PackOwner(pid, term), shm.PackOwner(0, term)) {
+	if !valid(pid) || !e.seg.Active.CompareAndSwap(shm.PackOwner(pid, term), shm.PackOwner(0, term)) {
 		return ErrFenced
 	}
 	pause(pointRetireWake)
