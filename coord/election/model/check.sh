@@ -62,7 +62,12 @@ check() {
   if [ "$got" = fault ]; then
     note=$(sed -n 's/^pan:1: //p' pan.log | head -1 | cut -c1-60)
     trail=$(ls ./*.trail 2>/dev/null | head -1)
-    [ -n "$trail" ] && spin $defs -T -t -k "$trail" "$model" 2>/dev/null | grep -vE '^(spin:|ltl |#proc|[0-9]+ processes|[[:space:]]*[0-9]+:|[[:space:]]+[A-Za-z]+(\[[0-9]+\])? = )' >"$out/$name.txt"
+    [ -n "$trail" ] && spin $defs -T -t -k "$trail" "$model" 2>/dev/null | grep -vE '^(spin:|ltl |Never claim |#proc|[0-9]+ processes|[[:space:]]*[0-9]+:|[[:space:]]+[A-Za-z]+(\[[0-9]+\])? = )' >"$out/$name.txt"
+  fi
+  # What was never reached was not checked.
+  if [ "$got" = ok ]; then
+    unreached=$(grep -E '^[[:space:]]+[a-z]+\.pml:[0-9]+, state' pan.log | grep -vcE '"-end-"|"false"|"\(0\)"|"printf|"assert\(0\)"')
+    [ "$unreached" -gt 0 ] && note="$unreached statements not reached"
   fi
   verdict=
   if [ "$got" != "$expect" ]; then

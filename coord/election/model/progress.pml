@@ -8,11 +8,16 @@
  * turn with what else they do. At the start the lease belongs to somebody who
  * has hung already.
  *
+ * CONTROL: a supervisor has paused the role, or named who shall have the lease,
+ * and was then seen no more. A nominee that is dead binds nobody, and until ends
+ * all of it.
+ *
  * The epoch stops at MAXE, as the states must be finite; so a member hangs only
  * while enough epochs are left to find it.
  *
  * Mutants: OWNERTICKS (only the owner ticks), NOJUDGE (a sealed heartbeat counts
- * as somebody else's business: who seals and dies leaves the lease to nobody).
+ * as somebody else's business: who seals and dies leaves the lease to nobody),
+ * FOREVER (the control word has no until).
  */
 #ifndef NP
 #define NP 2
@@ -33,6 +38,14 @@ bool Hseal[2];
 byte epoch;
 bool dead[NP+2], hung[NP+2];
 byte faults = FAULTS;
+#ifdef CONTROL
+/* The control word, while its until has not passed: nobody may claim, or only a
+ * nominee. */
+byte nominee, paused;
+#define FORBIDDEN (paused || nominee != 0 && nominee != me && !dead[nominee])
+#else
+#define FORBIDDEN false
+#endif
 
 mtype = { none, vacant, stale, crash };
 #define NEXT(t)  ((t+1)&1)
@@ -56,6 +69,7 @@ again:
    if FAIL :: atomic { true;
       if :: Htag[t&1] != t -> goto again :: else fi;
       he = Hep[t&1]; hs = Hseal[t&1];
+      if :: FORBIDDEN -> goto again :: else fi;                        /* C4 */
       if
       :: p == 0 -> why = vacant
       :: p != 0 && dead[p] -> why = crash
@@ -98,6 +112,16 @@ died:
    atomic { forget(); dead[me] = true; printf("P%d dies\n", me) }
 }
 
+#ifdef CONTROL
+/* The supervisor has set the control word, and is gone. Until passes. */
+proctype until() {
+   if :: paused = true :: nominee = 1 :: nominee = NP fi;
+#ifndef FOREVER
+   atomic { nominee = 0; paused = false }
+#endif
+}
+#endif
+
 /* Keeps a system in which nothing can happen any more from ending: to spin an
  * end is a state that lasts. */
 bit z;
@@ -109,6 +133,9 @@ init {
       byte i = 1;
       do :: i <= NP -> run member(i); i++ :: else -> break od;
       i = 0;
+#ifdef CONTROL
+      run until();
+#endif
       run idle()
    }
 }
