@@ -333,6 +333,24 @@ func TestUnlinkedLockFile(t *testing.T) {
 	}
 }
 
+// stopOutside stops a holder that renews, at a moment at which it is not in the
+// critical section: in there it would keep everybody out.
+func stopOutside(t *testing.T, holder *claimant, lock string) {
+	t.Helper()
+	for range 1000 {
+		holder.cmd.Process.Signal(unix.SIGSTOP)
+		time.Sleep(10 * time.Millisecond) // until it has stopped
+		f, err := tryAcquire(lock)
+		if err == nil {
+			unlock(f)
+			return
+		}
+		holder.cmd.Process.Signal(unix.SIGCONT)
+		time.Sleep(10 * time.Millisecond)
+	}
+	t.Fatal("the holder is always in the critical section")
+}
+
 // TestStoppedHolderIsTakenByTimeAndLearnsIt: SIGSTOP for longer than the TTL,
 // then SIGCONT. A pinned one is not taken.
 func TestStoppedHolderIsTakenByTimeAndLearnsIt(t *testing.T) {
@@ -354,7 +372,7 @@ func TestStoppedHolderIsTakenByTimeAndLearnsIt(t *testing.T) {
 			_, err := s.Claim(within(t), "kv", Claimant{}) // it is kept
 			pid := holder.cmd.Process.Pid
 			heldBy(t, err, pid)
-			holder.cmd.Process.Signal(unix.SIGSTOP)
+			stopOutside(t, holder, s.file("kv", lockSuffix))
 			if c.name != "taken" {
 				time.Sleep(2 * ttl)
 			}
