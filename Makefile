@@ -23,7 +23,7 @@ CROSS_COORD := linux darwin freebsd windows
 CROSS_ALL   := linux darwin freebsd
 CROSS_ARCH  := amd64 arm64
 
-.PHONY: all build test race lint cross soak bench bench-go run clean model
+.PHONY: all build test race lint cross soak fuzz bench bench-go run clean model
 
 all: build
 
@@ -65,6 +65,15 @@ cross:
 SOAK ?= 50
 soak:
 	FILELEASE_LONG=$(SOAK) CGO_ENABLED=0 $(GO) test -timeout 2h -run 'Racing|Reclaimers|KilledAtEveryStep' -v ./coord/filelease
+	SOAK=1 CGO_ENABLED=0 $(GO) test -timeout 2h -run 'Linearizable' -v ./test/linear
+
+# Each fuzz target for FUZZTIME, one after the other; `test` runs their seeds.
+FUZZTIME ?= 60s
+fuzz:
+	@grep -rEo --include='*_test.go' '^func Fuzz[A-Za-z0-9_]+' . | sed 's|^\./||; s|/[^/]*:func | |' | sort | while read -r dir name; do \
+	  echo "$$name in $$dir, for $(FUZZTIME)"; \
+	  CGO_ENABLED=0 $(GO) test -run '^$$' -fuzz "^$$name\$$" -fuzztime $(FUZZTIME) -fuzzminimizetime 10x ./$$dir </dev/null || exit 1; \
+	done
 
 # The primitives beside sync.Mutex, flock and others; BENCH="-o docs/benchmarks.md" writes the page.
 BENCH ?=

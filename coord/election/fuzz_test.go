@@ -48,9 +48,20 @@ func smallParams() shm.Params {
 	return p
 }
 
+// inMemory is a folder that costs no disk where there is one: a fuzzer makes
+// many segments.
+func inMemory(t testing.TB) string {
+	dir, err := os.MkdirTemp("/dev/shm", "fuzz")
+	if err != nil {
+		return t.TempDir()
+	}
+	t.Cleanup(func() { os.RemoveAll(dir) })
+	return dir
+}
+
 func newDamaged(t testing.TB, p shm.Params) *damaged {
 	t.Helper()
-	e, err := Create(filepath.Join(t.TempDir(), "seg"), WithParams(p))
+	e, err := Create(filepath.Join(inMemory(t), "seg"), WithParams(p))
 	if err != nil {
 		t.Fatal(err)
 	}
