@@ -11,7 +11,7 @@ import (
 // What the processes of a walk do.
 
 func attempt(p *process, policy Policy) Attempt {
-	return Attempt{PID: p.pid, Seat: -1, Grace: p.w.seg.Grace(), Policy: policy, Dead: p.w.isDead}
+	return Attempt{PID: p.pid, Seat: -1, Grace: p.w.seg.Grace(), Policy: policy, Dead: p.w.isDead, Stamp: p.w.plain}
 }
 
 // claims makes one claim, beats, and releases.

@@ -71,6 +71,7 @@ func TestInterleaveAdoption(t *testing.T) {
 func TestInterleaveThreeClaimants(t *testing.T) {
 	k := walk{preemptions: every, deaths: 1}
 	k.none(t, func(w *world) {
+		w.plain = true
 		w.add(1, claims(Sticky, 0))
 		w.add(2, claims(Sticky, 0))
 		w.add(3, claims(Sticky, 0))
@@ -81,6 +82,7 @@ func TestInterleaveThreeClaimants(t *testing.T) {
 func TestInterleaveLateOwner(t *testing.T) {
 	k := walk{preemptions: every}
 	k.none(t, func(w *world) {
+		w.plain = true
 		w.owns(w.add(9, beats(1)))
 		w.add(1, claims(Sticky, 1))
 		w.add(2, claims(Sticky, 0))
@@ -93,6 +95,7 @@ func TestInterleaveLateOwner(t *testing.T) {
 func TestInterleaveThreeClaimantsInTime(t *testing.T) {
 	k := walk{preemptions: 1}
 	k.none(t, func(w *world) {
+		w.plain = true
 		w.add(1, claims(Sticky, 1))
 		w.add(2, claims(Sticky, 1))
 		w.add(3, claims(Sticky, 0))

@@ -34,6 +34,7 @@ func TestInterleaveHungLeader(t *testing.T) {
 func TestInterleaveThreeLeaders(t *testing.T) {
 	k := walk{preemptions: every}
 	k.none(t, func(w *world) {
+		w.plain = true
 		w.sticky, w.fenced = false, true
 		w.add(1, leads(LowestPID))
 		w.add(2, leads(LowestPID))

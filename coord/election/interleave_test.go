@@ -5,6 +5,7 @@ package election
 import (
 	"fmt"
 	"iter"
+	"runtime/debug"
 	"strings"
 	"testing"
 	"time"
@@ -136,7 +137,7 @@ type process struct {
 	base   uint64 // of what it knows where its operation begins, or begins again
 	// What the checks know of its operation under way.
 	claimEpoch, beatEpoch uint64
-	odd                   bool // the term that it has loaded
+	loaded, odd           bool // the owner word; its term
 }
 
 type died struct{}
@@ -146,11 +147,13 @@ func (p *process) pause(at point) {
 	p.at = at
 	switch at {
 	case pointClaimEpoch, pointBeatOwner, pointPublishActive:
-		p.view = p.base // whatever it saw before counts no more
+		p.view, p.loaded = p.base, false // whatever it saw before counts no more
 	case pointClaimOwner:
 		p.claimEpoch = p.w.seg.Epoch.Load()
 	case pointClaimBeat, pointBeatEpoch:
-		p.odd = p.w.seg.Owner.Load()&1 != 0
+		if !p.loaded { // the step that has just ended did
+			p.odd, p.loaded = p.w.seg.Owner.Load()&1 != 0, true
+		}
 	case pointBeatWord:
 		p.beatEpoch = p.w.seg.Epoch.Load()
 	}
@@ -186,7 +189,9 @@ type world struct {
 	tagged bool // heartbeats carry tags; not those of a naive protocol
 	sticky bool // nobody preempts
 	timed  bool // the epoch is advanced by Tick alone
+	plain  bool // claims go the long way at once, without takeVacant
 
+	room    []choice
 	running *process
 	trace   []event
 	wrong   string
@@ -286,7 +291,8 @@ type choice struct {
 	death bool
 }
 
-func (w *world) choices(last, left int) (all []choice) {
+func (w *world) choices(last, left int) []choice {
+	all := w.room[:0]
 	canGoOn := last >= 0 && !w.procs[last].done && (w.procs[last].ready == nil || w.procs[last].ready())
 	for i, p := range w.procs {
 		if p.done || p.ready != nil && !p.ready() {
@@ -302,6 +308,7 @@ func (w *world) choices(last, left int) (all []choice) {
 			all = append(all, choice{i, true})
 		}
 	}
+	w.room = all
 	return all
 }
 
@@ -351,7 +358,9 @@ func (w *world) deadOnes() (bits uint64) {
 	return bits
 }
 
-func (w *world) step(c choice) {
+// step makes the choice happen. Unless fresh it has before, and what is seen is
+// known.
+func (w *world) step(c choice, fresh bool) {
 	p := w.procs[c.proc]
 	if c.death {
 		w.trace = append(w.trace, event{p.pid, pointNone, true})
@@ -364,7 +373,9 @@ func (w *world) step(c choice) {
 		return
 	}
 	w.trace = append(w.trace, event{p.pid, p.at, false})
-	p.see(reads[p.at])
+	if fresh {
+		p.see(reads[p.at])
+	}
 	w.running = p
 	p.next()
 	w.running = nil
@@ -416,7 +427,7 @@ func (k *walk) every(t *testing.T, begin func(*world)) (story string) {
 	e := newElection(t, WithParams(p))
 	first := (&world{seg: e.seg}).words()
 	k.seen = map[situation]struct{}{}
-	var path, width []int
+	var path []turn
 	var w *world
 	pauseHook = func(at point) {
 		if w.running != nil {
@@ -425,36 +436,49 @@ func (k *walk) every(t *testing.T, begin func(*world)) (story string) {
 	}
 	clockHook = func() int64 { return w.clock }
 	fenceHook = func(_ *Election, p Promotion, active uint64) (bool, error) { return w.fence(p, active) }
-	t.Cleanup(func() { pauseHook, fenceHook, clockHook = nil, nil, nil })
+	defer func() { pauseHook, fenceHook, clockHook = nil, nil, nil }()
+	defer debug.SetGCPercent(debug.SetGCPercent(400))
+	var trace []event
+	var room []choice
 	for {
-		w = &world{e: e, seg: e.seg, deaths: k.deaths, tagged: true, sticky: true, may: map[*process]uint64{}}
+		w = &world{
+			e: e, seg: e.seg, deaths: k.deaths, tagged: true, sticky: true, may: map[*process]uint64{},
+			trace: trace[:0], room: room,
+		}
 		w.reset(first)
 		begin(w)
 		w.owner, w.active, w.commit, w.epoch = e.seg.Owner.Load(), e.seg.Active.Load(), e.seg.Commit.Load(), e.seg.Epoch.Load()
 		last, left := -1, k.preemptions
 		for depth := 0; ; depth++ {
-			choices := w.choices(last, left)
+			again := depth < len(path)-1 // as in the run before
 			if depth >= len(path) {
 				s := w.situation(last, left)
 				if _, known := k.seen[s]; known {
 					break
 				}
 				k.seen[s] = struct{}{}
-				if len(choices) == 0 {
+				path = append(path, turn{of: len(w.choices(last, left))})
+				if path[depth].of == 0 {
 					w.end()
 					break
 				}
-				path, width = append(path, 0), append(width, 0)
 			}
-			width[depth] = len(choices)
-			c := choices[path[depth]]
+			here := &path[depth]
+			if !again {
+				here.choice = w.choices(last, left)[here.taken]
+			}
+			c := here.choice
 			if !c.death {
 				if left > 0 && last >= 0 && c.proc != last && !w.procs[last].done && !w.procs[c.proc].free && !w.procs[last].free {
 					left--
 				}
 				last = c.proc
 			}
-			w.step(c)
+			w.step(c, !again)
+			if again {
+				w.procs[c.proc].view = here.view
+			}
+			here.view = w.procs[c.proc].view
 			if w.wrong != "" {
 				break
 			}
@@ -469,14 +493,23 @@ func (k *walk) every(t *testing.T, begin func(*world)) (story string) {
 		if k.limit > 0 && k.runs > k.limit {
 			t.Fatalf("more than %d orders", k.limit)
 		}
-		for len(path) > 0 && path[len(path)-1]+1 >= width[len(path)-1] {
-			path, width = path[:len(path)-1], width[:len(width)-1]
+		trace, room = w.trace, w.room
+		for len(path) > 0 && path[len(path)-1].taken+1 >= path[len(path)-1].of {
+			path = path[:len(path)-1]
 		}
 		if len(path) == 0 {
 			return ""
 		}
-		path[len(path)-1]++
+		path[len(path)-1].taken++
 	}
+}
+
+// turn is one step of the order that is walked: which of how many choices, and
+// what the process had seen after it.
+type turn struct {
+	taken, of int
+	choice    choice
+	view      uint64
 }
 
 // check looks at what the step of p changed.
