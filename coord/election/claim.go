@@ -49,6 +49,7 @@ const maxRestarts = 10000
 // one of those that errors.go lists under "a claim".
 func (e *Election) Claim(a Attempt) (Grant, error) {
 	g, why, err := e.claim(&a)
+	e.tally(g, why, err)
 	if why != 0 {
 		owner, term := e.Owner()
 		return Grant{}, &Refused{Owner: owner, Term: term, Why: why}

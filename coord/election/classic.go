@@ -27,6 +27,7 @@ func (e *Election) TryClaim(pid uint32, grace uint64) (term uint64, err error) {
 		}
 	case owner>>ownerShift == 0 && valid(pid):
 		if e.takeVacant(pid, -1, epoch, owner) {
+			increment(&e.count.claims)
 			if e.first.Load() == pid {
 				e.remembered.Store(shm.PackOwner(pid, owner+1))
 			} else {
@@ -43,6 +44,7 @@ const ownerShift = 42
 
 func (e *Election) tryClaim(pid uint32, grace uint64) (term uint64, err error) {
 	g, why, err := e.claim(&Attempt{PID: pid, Seat: -1, Term: e.termOf(pid), Grace: grace, Policy: LowestPID})
+	e.tally(g, why, err)
 	if why != 0 {
 		return 0, ErrHeld
 	}
@@ -64,6 +66,7 @@ func (e *Election) BeatAsLeader(pid uint32) error {
 func (e *Election) beatAsLeader(pid uint32) error {
 	term := e.termOf(pid)
 	if term == 0 {
+		increment(&e.count.beatsRefused)
 		return ErrNotOwner
 	}
 	return e.Beat(pid, term)
@@ -76,8 +79,10 @@ func (e *Election) StepDown(pid uint32) error {
 		released := e.hot.Owner.CompareAndSwap(mine, mine&shm.MaxTerm)
 		e.remembered.Store(0)
 		if !released {
+			increment(&e.count.releasesRefused)
 			return ErrNotOwner
 		}
+		increment(&e.count.releases)
 		pause(pointReleaseWake)
 		if e.hot.Joins.Load() != 0 {
 			e.seg.WakeAll()
@@ -90,6 +95,7 @@ func (e *Election) StepDown(pid uint32) error {
 func (e *Election) stepDown(pid uint32) error {
 	term := e.termOf(pid)
 	if term == 0 {
+		increment(&e.count.releasesRefused)
 		return ErrNotOwner
 	}
 	err := e.Release(pid, term)

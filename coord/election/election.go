@@ -28,6 +28,8 @@ type Election struct {
 	hasOthers  atomic.Bool
 	mu         sync.Mutex
 	others     map[uint32]uint64
+
+	count counters
 }
 
 // Attach makes a handle on a segment that the caller has opened and will close.

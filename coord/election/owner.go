@@ -37,6 +37,7 @@ func (e *Election) beat(pid uint32, term uint64) error {
 	for range maxRestarts {
 		pause(pointBeatOwner)
 		if s.Owner.Load() != shm.PackOwner(pid, term) {
+			increment(&e.count.beatsRefused)
 			return ErrLost
 		}
 		pause(pointBeatEpoch)
@@ -45,6 +46,7 @@ func (e *Election) beat(pid uint32, term uint64) error {
 		word := h.Load()
 		beat := shm.UnpackHeartbeat(word)
 		if beat.Sealed || beat.Tag != uint32(term) {
+			increment(&e.count.beatsRefused)
 			return ErrLost
 		}
 		if shm.Behind(epoch, beat.Epoch) <= 0 {
@@ -52,6 +54,7 @@ func (e *Election) beat(pid uint32, term uint64) error {
 		}
 		pause(pointBeat)
 		if h.CompareAndSwap(word, shm.PackHeartbeat(uint32(term), epoch, false)) {
+			increment(&e.count.beats)
 			return nil
 		}
 	}
@@ -63,8 +66,10 @@ func (e *Election) beat(pid uint32, term uint64) error {
 func (e *Election) Release(pid uint32, term uint64) error {
 	pause(pointRelease)
 	if !valid(pid) || !e.seg.Owner.CompareAndSwap(shm.PackOwner(pid, term), shm.PackOwner(0, term)) {
+		increment(&e.count.releasesRefused)
 		return ErrNotOwner
 	}
+	increment(&e.count.releases)
 	pause(pointReleaseWake)
 	e.seg.WakeAll()
 	return nil

@@ -52,7 +52,9 @@ func (l *OwnerLease[T]) Acquire(ctx context.Context, opts ...AcquireOption) (*Cl
 	if err != nil {
 		return nil, fmt.Errorf("acquire %s: %w", l.seg.Path(), err)
 	}
-	return claimOf(l.view, Held{PID: k.pid, Term: k.term, Done: k.lost, Release: k.release}), nil
+	c := claimOf(l.view, Held{PID: k.pid, Term: k.term, Done: k.lost, Release: k.release})
+	c.e = l.e // counts for this handle
+	return c, nil
 }
 
 func (l *OwnerLease[T]) acquire(ctx context.Context, o acquireOptions) (*keeper, error) {

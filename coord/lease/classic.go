@@ -25,14 +25,14 @@ func (l *OwnerLease[T]) Release(pid uint32) error { return l.e.StepDown(pid) }
 //
 // A lease that pid held before is released too.
 func (l *OwnerLease[T]) WithLease(pid uint32, grace uint64, fn func(*T)) (err error) {
-	term, err := l.e.TryClaim(pid, grace)
+	term, err := l.TryAcquire(pid, grace)
 	if err != nil {
 		return err
 	}
 	value := l.with.borrow()
 	defer func() {
 		l.with.giveBack(value)
-		if rerr := l.e.StepDown(pid); err == nil {
+		if rerr := l.Release(pid); err == nil {
 			err = rerr
 		}
 	}()
@@ -62,6 +62,7 @@ func (l *OwnerLease[T]) ReadAsOwner(pid uint32) (v T, err error) {
 	// so whoever is the owner now was it all the while.
 	if o := p.owner.Load(); (pid == 0 || o>>42 != uint64(pid) || o != l.mine.Load()) && !l.acts(pid, o) {
 		var zero T
+		increment(&p.count.read.refused)
 		return zero, ErrNotOwner
 	}
 	return v, nil
@@ -85,6 +86,7 @@ func (l *OwnerLease[T]) WriteAsOwner(pid uint32, v T) error {
 	o := l.mine.Load()
 	if pid == 0 || o>>42 != uint64(pid) || o != l.view.p.owner.Load() {
 		if o = l.view.p.owner.Load(); !l.acts(pid, o) {
+			increment(&l.view.p.count.write.refused)
 			return ErrNotOwner
 		}
 	}

@@ -5,7 +5,8 @@
 //
 // [OwnerLease.Acquire] waits for the lease and returns a [Claim]. The classic
 // verbs (TryAcquire, Release, WithLease ...) name a pid and make one attempt.
-// [View] is for those who only read. Who owns the lease is decided by package
+// [View] is for those who only read. [Handles] lists what this process has
+// open, with counters; [Var] shows it through expvar. Who owns the lease is decided by package
 // election; this package adds the value. Its rules follow.
 //
 // # Words

@@ -3,6 +3,7 @@ package lease_test
 import (
 	"context"
 	"errors"
+	"expvar"
 	"fmt"
 	"log"
 	"os"
@@ -139,4 +140,28 @@ func ExampleView() {
 	p, term := l.View().Snapshot()
 	fmt.Println(p.Batch, term)
 	// Output: 7 0
+}
+
+// The handles of a process with their counters, on its /debug/vars.
+func ExampleHandles() {
+	dir, err := os.MkdirTemp("", "lease")
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer os.RemoveAll(dir)
+	l, err := lease.Create(dir+"/jobs", struct{ Next uint64 }{})
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer l.Close()
+	expvar.Publish("leases", lease.Var{})
+
+	l.TryAcquire(7, lease.DefaultGrace)
+	l.TryAcquire(8, lease.DefaultGrace)
+	for _, h := range lease.Handles() {
+		if h.Path == l.Path() {
+			fmt.Println(h.Owner, h.Claim.OK, h.Claim.Refused)
+		}
+	}
+	// Output: 7 1 1
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"io/fs"
+	"reflect"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -39,6 +40,7 @@ type OwnerLease[T any] struct {
 	keeper  atomic.Pointer[keeper]
 	closing chan struct{}
 	once    sync.Once
+	known   *registered
 }
 
 // Create makes a segment with the payload initial at path, and opens it.
@@ -101,7 +103,9 @@ func handle[T any](seg *shm.Segment) (*OwnerLease[T], error) {
 		seg.Close()
 		return nil, err
 	}
-	return &OwnerLease[T]{view: *v, e: election.Attach(seg), seg: seg, turn: make(chan struct{}, 1), closing: make(chan struct{})}, nil
+	e := election.Attach(seg)
+	return &OwnerLease[T]{view: *v, e: e, seg: seg, turn: make(chan struct{}, 1), closing: make(chan struct{}),
+		known: register(v.p, e, reflect.TypeFor[T]().String())}, nil
 }
 
 // View is the payload for those who read.
@@ -139,6 +143,7 @@ func (l *OwnerLease[T]) Close() error {
 			}
 		}
 		l.view.p.Close()
+		l.known.forget()
 		err = l.seg.Close()
 	})
 	return err

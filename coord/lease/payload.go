@@ -30,6 +30,9 @@ type Payload struct {
 	next  uint64 // the commit word that the next write publishes
 	why   error  // of the last write that failed
 	done  bool
+
+	_     [128]byte // what is counted is the owner's too
+	count counters
 }
 
 // PayloadOf is a new handle's access to the payload of seg, which must stay

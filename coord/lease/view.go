@@ -82,6 +82,7 @@ func write[T any](p *Payload, owner uint64, value *T) (err error) {
 	} else if shm.StoreValue(p.cell(), value); !p.publish() {
 		err = p.why
 	}
+	p.count.write.add(err)
 	p.busy.unlock()
 	return err
 }
