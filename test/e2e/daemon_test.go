@@ -261,18 +261,6 @@ type (
 		ActiveUS   *float64  `json:"active_us"`
 		HooksUS    *float64  `json:"hooks_us"`
 	}
-	event struct {
-		ID     uint64 `json:"id"`
-		Type   string `json:"type"`
-		Role   string `json:"role"`
-		Worker string `json:"worker"`
-		Plugin string `json:"plugin"`
-		PID    int    `json:"pid"`
-		Token  uint64 `json:"token,string"`
-		Reason string `json:"reason"`
-		Text   string `json:"text"`
-		Error  string `json:"error"`
-	}
 )
 
 func (d *daemon) status() snapshot {
@@ -316,11 +304,6 @@ func lines[T any](d *daemon, args ...string) []T {
 func (d *daemon) history(role string) []record {
 	d.t.Helper()
 	return lines[record](d, "history", role, "-o", "json")
-}
-
-func (d *daemon) events() []event {
-	d.t.Helper()
-	return lines[event](d, "events", "-o", "json")
 }
 
 // whole waits until the role has a leader and everybody else stands by.

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"os"
+	"os/signal"
 	"runtime"
 	"strconv"
 	"sync/atomic"
@@ -27,7 +28,6 @@ import (
 const (
 	envSegment = "LINEAR_SEGMENT"
 	envLog     = "LINEAR_LOG"
-	envUntil   = "LINEAR_UNTIL" // CLOCK_MONOTONIC nanoseconds
 	envKind    = "LINEAR_KIND"
 	envKill    = "LINEAR_KILL" // operations before the process kills itself in the middle of one, 0 never
 )
@@ -226,17 +226,15 @@ func (o *checkThenAct) claim() (result, error) {
 }
 
 // play is a process: it claims, works for a while and gives back, or looks on,
-// until its time is over.
+// until it is told to end.
 func play() error {
+	end := make(chan os.Signal, 1)
+	signal.Notify(end, syscall.SIGTERM)
 	seg, err := shm.Open(os.Getenv(envSegment))
 	if err != nil {
 		return err
 	}
 	f, err := os.OpenFile(os.Getenv(envLog), os.O_CREATE|os.O_EXCL|os.O_WRONLY|os.O_APPEND, 0o600)
-	if err != nil {
-		return err
-	}
-	until, err := strconv.ParseInt(os.Getenv(envUntil), 10, 64)
 	if err != nil {
 		return err
 	}
@@ -267,7 +265,7 @@ func play() error {
 	default:
 		m.o = &r
 	}
-	for proc.MonoNow() < until && m.err == nil && m.j.err == nil {
+	for len(end) == 0 && m.err == nil && m.j.err == nil {
 		m.e.Tick(proc.MonoNow())
 		if m.term != 0 {
 			m.asOwner()
