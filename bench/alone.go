@@ -27,8 +27,10 @@ const (
 	flockPair = "flock(2)"
 )
 
-// sink keeps what is read from being optimized away.
-var sink uint64
+// use keeps what is read from being optimized away.
+//
+//go:noinline
+func use(uint64) {}
 
 func (t *tables) rows() []*row {
 	r := t.rig
@@ -49,7 +51,7 @@ func (t *tables) rows() []*row {
 					v = r.value
 					r.mutex.Unlock()
 				}
-				sink += v.N ^ v.E
+				use(v.N ^ v.E)
 			}},
 		{name: writePair, ref: pair, what: "Lock, a copy of 48 bytes into the guarded value, Unlock.",
 			run: func(n int) {

@@ -83,8 +83,7 @@ func shared(op, dir string) (attempt func(n int) int, err error) {
 		if op == "snapshot" {
 			return func(n int) int {
 				for range n {
-					v, _ := l.Snapshot()
-					sink += v.N
+					l.Snapshot()
 				}
 				return n
 			}, nil
@@ -285,7 +284,6 @@ func together(kids []*kid, d time.Duration) (total int64, err error) {
 // the same while they do nothing.
 type readerRow struct {
 	name, what, op string
-	run            runner
 	processes      int
 	figure
 }

@@ -57,8 +57,17 @@ func (e *Election) tryClaim(pid uint32, grace uint64) (term uint64, err error) {
 
 // BeatAsLeader is Beat in the remembered term. ErrNotOwner if there is none.
 func (e *Election) BeatAsLeader(pid uint32) error {
-	if mine := e.remembered.Load(); pid != 0 && mine>>ownerShift == uint64(pid) && e.beaten(mine) {
-		return nil
+	s, mine := e.hot, e.remembered.Load()
+	if pid != 0 && mine>>ownerShift == uint64(pid) {
+		pause(pointBeatOwner)
+		if s.Owner.Load() == mine {
+			pause(pointBeatEpoch)
+			epoch := s.Epoch.Load()
+			pause(pointBeatWord)
+			if s.Heartbeat[mine&1].Load() == beatenIn(mine, epoch) {
+				return nil
+			}
+		}
 	}
 	return e.beatAsLeader(pid)
 }

@@ -74,7 +74,12 @@ func (c *Claim[T]) Write(v T) error { return lost(write(c.view.p, c.owner, &v)) 
 
 // Beat says that the owner lives; ErrLost if it was taken from or found stale.
 // In an epoch that was beaten already it writes nothing.
-func (c *Claim[T]) Beat() error { return c.e.Beat(c.held.PID, c.held.Term) }
+func (c *Claim[T]) Beat() error {
+	if c.e.Beaten(c.owner) {
+		return nil
+	}
+	return c.e.Beat(c.held.PID, c.held.Term)
+}
 
 // Check says whether the claim owns the lease and may act, now: nil or
 // ErrFenced. It costs two loads: call it before each side effect, and hand the
