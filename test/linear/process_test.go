@@ -82,11 +82,12 @@ func (j *journal) line(format string, args ...any) {
 }
 
 // stopEvery is how many calls come, on average, between two in the middle of
-// which the process stops. Another process lets it go on.
-const stopEvery = 60
+// which the process stops; of writes, of others. Another process lets it go on.
+const stopWriteEvery, stopEvery = 8, 60
 
-// fuse sends sig to this process soon after the function that it returns was
-// called, from another thread, so that it comes at any instruction of a call.
+// fuse returns a function that makes another thread send sig to this process,
+// and returns at a random moment about as long after that as a signal takes to
+// arrive: so it comes at any instruction of what follows, often enough.
 func fuse(sig syscall.Signal) (light func()) {
 	ready := make(chan struct{})
 	var lit atomic.Bool
@@ -95,13 +96,15 @@ func fuse(sig syscall.Signal) (light func()) {
 		close(ready)
 		for !lit.Load() {
 		}
-		for n := rand.IntN(1 << rand.IntN(16)); n > 0; n-- { // calls take from less than one microsecond to many
-			lit.Load()
-		}
 		syscall.Kill(os.Getpid(), sig)
 	}()
 	<-ready
-	return func() { lit.Store(true) }
+	return func() {
+		lit.Store(true)
+		wait := time.Duration(rand.IntN(6000))
+		for began := time.Now(); time.Since(began) < wait; {
+		}
+	}
 }
 
 // do makes one call.
@@ -111,11 +114,11 @@ func (j *journal) do(c call, f func() result) result {
 	last := j.kill > 0 && j.ops >= j.kill && changes[c.Kind] && rand.IntN(2) == 0
 	if last {
 		light = fuse(syscall.SIGKILL)
-	} else if rand.IntN(stopEvery) == 0 {
+	} else if c.Kind == write && rand.IntN(stopWriteEvery) == 0 || rand.IntN(stopEvery) == 0 {
 		light = fuse(syscall.SIGSTOP)
 	}
-	light()
 	j.line("call %s %d %d %d %d\n", c.Kind, c.PID, c.Term, c.Value, proc.MonoNow())
+	light()
 	began := proc.MonoNow()
 	r := f()
 	if last {
