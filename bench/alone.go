@@ -35,6 +35,7 @@ func use(uint64) {}
 func (t *tables) rows() []*row {
 	r := t.rig
 	mono := proc.MonoNow()
+	recorded := uint64(1) << 30 // terms that the held lease does not get to
 	return []*row{
 		{name: pair, ref: pair, what: "Lock and Unlock of a mutex that nobody else wants. What most ratios are to.",
 			run: func(n int) {
@@ -81,6 +82,17 @@ func (t *tables) rows() []*row {
 				for range n {
 					r.word.CompareAndSwap(0, 1)
 					r.word.CompareAndSwap(1, 0)
+				}
+			}},
+		{name: "floor: 3 CAS", ref: pair, what: "Three compare-and-swaps on words of the mapping and nothing else: as many as a claim (heartbeat, owner word) and a step down (owner word) make.", run: r.swaps(3)},
+		{name: "floor: 4 CAS", ref: pair, what: "As many as acquire and release of a lease make: the commit word is the fourth.", run: r.swaps(4)},
+		{name: "floor: 7 CAS", ref: pair, what: "As many as WithLease makes: two exclude goroutines of one process from each other, one publishes.", run: r.swaps(7)},
+		{name: "floor: ring entry", ref: pair, what: "The plain stores by which a claim is recorded in the ring of events.",
+			run: func(n int) {
+				s := r.other.Election().Segment()
+				for range n {
+					recorded++
+					s.RecordPlainClaim(recorded, low, -1, 0)
 				}
 			}},
 		{name: "election, claim and step down", ref: pair, goal: 1.6, what: "TryClaim of a vacant lease and StepDown, without payload: a new term each time.",
@@ -219,6 +231,42 @@ func (t *tables) rows() []*row {
 }
 
 func bump(r *record) { r.N++ }
+
+// swaps makes k compare-and-swaps for each run, on words in different lines,
+// without a loop around them.
+func (r *rig) swaps(k int) runner {
+	w := &r.spare
+	return func(n int) {
+		for _, word := range w {
+			word.Store(0)
+		}
+		switch end := uint64(n); k {
+		case 3:
+			for i := range end {
+				w[0].CompareAndSwap(i, i+1)
+				w[1].CompareAndSwap(i, i+1)
+				w[2].CompareAndSwap(i, i+1)
+			}
+		case 4:
+			for i := range end {
+				w[0].CompareAndSwap(i, i+1)
+				w[1].CompareAndSwap(i, i+1)
+				w[2].CompareAndSwap(i, i+1)
+				w[3].CompareAndSwap(i, i+1)
+			}
+		case 7:
+			for i := range end {
+				w[0].CompareAndSwap(i, i+1)
+				w[1].CompareAndSwap(i, i+1)
+				w[2].CompareAndSwap(i, i+1)
+				w[3].CompareAndSwap(i, i+1)
+				w[4].CompareAndSwap(i, i+1)
+				w[5].CompareAndSwap(i, i+1)
+				w[6].CompareAndSwap(i, i+1)
+			}
+		}
+	}
+}
 
 // alone measures every operation without contention.
 func (t *tables) alone() ([]*row, error) {

@@ -81,7 +81,9 @@ func report(w io.Writer, before, after state, t *tables, alone []*row, quiet []r
 		p("| %s | %.2f | %.2f | %.3f | %s | %s | %s | %s |", r.name, r.best, r.median, r.ratio, r.ref, goal, ok, allocs)
 	}
 	p("")
-	p("%d of %d goals are met in this run.", met, goals)
+	p("%d of %d goals are met in this run. An operation that must be ordered with other processes' is made of locked instructions,", met, goals)
+	p("which wait for each other and for all stores before them: what the rows called *floor* cost, it costs about at least. A goal")
+	p("below the floor's ratio is out of reach on this processor.")
 	p("")
 	for _, r := range alone {
 		p("- **%s**: %s", r.name, r.what)

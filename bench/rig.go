@@ -28,6 +28,7 @@ type rig struct {
 	other  *lease.OwnerLease[record] // held's file, opened again
 	claim  *lease.Claim[record]      // low's, of held
 	word   *atomic.Uint64            // of held's mapping, used by nothing else
+	spare  [8]*atomic.Uint64         // more of them
 	full   [2]*heartbeat.Watchdog    // of tables with 64 and with 128 seats, all taken
 
 	mutex  sync.Mutex
@@ -73,6 +74,9 @@ func (t *tables) open() (err error) {
 		return err
 	}
 	r.word = seg.Seats[len(seg.Seats)-1].Lag
+	for i := range r.spare {
+		r.spare[i] = seg.Seats[len(seg.Seats)-2-i].Lag
+	}
 	for i, n := range [...]int{64, 128} {
 		p := shm.DefaultParams()
 		p.Seats, p.Cell = n, 0
