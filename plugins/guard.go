@@ -2,6 +2,7 @@ package plugins
 
 import (
 	"fmt"
+	"runtime/debug"
 	"sync"
 
 	"github.com/standbyd/standbyd/coord/role"
@@ -32,12 +33,25 @@ func openGuard(t Transition) (*guard, error) {
 
 // check says whether the owner word and the active word both name the leader
 // that the token was granted to. Two loads and no system call.
-func (g *guard) check() error {
+func (g *guard) check() (err error) {
 	g.mu.RLock()
 	defer g.mu.RUnlock()
 	if g.seg == nil {
 		return fmt.Errorf("token %s: the duty has ended: %w", g.token, ErrNotLeading)
 	}
+	// Somebody may have cut the file: that is the end of this leadership, not
+	// of this process.
+	defer debug.SetPanicOnFault(debug.SetPanicOnFault(true))
+	defer func() {
+		p := recover()
+		if p == nil {
+			return
+		}
+		if _, ok := p.(interface{ Addr() uintptr }); !ok {
+			panic(p)
+		}
+		err = fmt.Errorf("token %s: segment %s was cut: %w", g.token, g.seg.Path(), ErrNotLeading)
+	}()
 	want := shm.PackOwner(g.pid, g.token.Term())
 	owner, active := g.seg.Owner.Load(), g.seg.Active.Load()
 	if owner == want && active == want {

@@ -130,6 +130,7 @@ func TestDutyEndsWithItsToken(t *testing.T) {
 		{"another active", func(s *shm.Segment) { s.Active.Store(shm.PackOwner(1, 2)) }},
 		{"same pid, next term", func(s *shm.Segment) { lead(s, 2) }},
 		{"segment removed", func(s *shm.Segment) { os.Remove(s.Path()) }},
+		{"segment cut", func(s *shm.Segment) { os.Truncate(s.Path(), 0) }},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
@@ -272,4 +273,7 @@ func TestDutyGoesOnAfterACrash(t *testing.T) {
 		t.Fatal(err)
 	}
 	until(t, "it starts again", func() bool { return s.count("clerk: start 1.1") == 2 })
+	if st := s.hooks.Status(); st.LastError != "" {
+		t.Errorf("it leads again, and status says %q", st.LastError)
+	}
 }

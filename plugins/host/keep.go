@@ -127,7 +127,8 @@ func (p *plugin) rose(i *incarnation, first bool) (up bool) {
 			p.gate = i.wants(wire.HookPrePromote)
 		}
 		if i.wants(wire.HookPrePromote) && !p.gate {
-			p.lastErr = "it has PrePromote and was not up when the role started: the role has no gate until it is started anew"
+			p.lasting = "it has PrePromote and was not up when the role started: the role has no gate until it is started anew"
+			p.lastErr = p.lasting
 		}
 		replay = !first || p.missed
 		p.tried, p.missed = true, false
@@ -145,7 +146,7 @@ func (p *plugin) fell(err error) {
 		p.now, p.pid, p.token = nil, 0, 0
 		p.tried = true
 		p.restarts++
-		p.lastErr, p.refused = p.short(err), false
+		p.lastErr = p.short(err)
 		switch {
 		case p.hangs > 0:
 			p.lastErr = fmt.Sprintf("%s (failed %d times, hung %d times)", p.lastErr, p.restarts, p.hangs)

@@ -44,7 +44,7 @@ type plugin struct {
 	pid      int
 	token    role.Token
 	lastErr  string
-	refused  bool // lastErr is what a hook answered
+	lasting  string // an error that no success mends
 	restarts int
 	hangs    int
 	missed   bool              // an OnPromote failed: ask for a repetition once up
@@ -155,8 +155,9 @@ func (p *plugin) OnPromote(ctx context.Context, t role.Transition) error {
 	p.update(func() {
 		// Its own no is for the supervisor to retry.
 		p.missed = err != nil && !errors.As(err, new(*HookError))
-		if err == nil && p.refused {
-			p.lastErr, p.refused = "", false // it was about another call
+		if err == nil {
+			// It was about another call, or a process that is no more.
+			p.lastErr = p.lasting
 		}
 		if err == nil && p.now == now {
 			p.token = t.Token
@@ -258,7 +259,7 @@ func (p *plugin) judge(err error) error {
 		if errors.Is(err, ErrHung) {
 			p.hangs++
 		}
-		p.lastErr, p.refused = p.short(err), errors.As(err, new(*HookError))
+		p.lastErr = p.short(err)
 	})
 	return err
 }
