@@ -64,6 +64,8 @@ func keeps(p *process) {
 		if g.Term != term {
 			p.w.granted(p, g.Term)
 			term = g.Term
+		} else if shm.UnpackHeartbeat(p.w.seg.Heartbeat[term&1].Load()).Sealed {
+			p.w.fail("P%d is told that it keeps term %d, which is sealed", p.pid, term)
 		}
 	}
 }
@@ -193,6 +195,11 @@ func ticks(n int, tick func(*Election, int64) bool) func(*process) {
 			tick(p.w.e, now)
 		}
 	}
+}
+
+// stands lets n ticks pass at once: the whole machine stood still.
+func stands(n int) func(*process) {
+	return func(p *process) { p.w.clock += int64(n) * int64(p.w.seg.Tick()) }
 }
 
 // passes lets time go on, n ticks.

@@ -27,7 +27,8 @@ type walk struct {
 	// preemptions bounds how often a process that could go on is not the next;
 	// -1 is no bound. What is free costs nothing.
 	preemptions int
-	limit       int // of runs, so that a test that grew too large says so
+	limit       int    // of runs, so that a test that grew too large says so
+	grace       uint64 // 0 means 1
 
 	seen map[situation]struct{}
 	runs int
@@ -189,6 +190,7 @@ type world struct {
 	tagged bool // heartbeats carry tags; not those of a naive protocol
 	sticky bool // nobody preempts
 	timed  bool // the epoch is advanced by Tick alone
+	still  bool // and nobody may find the owner stale
 	plain  bool // claims go the long way at once, without takeVacant
 
 	room    []choice
@@ -423,7 +425,7 @@ func (w *world) situation(last, left int) situation {
 func (k *walk) every(t *testing.T, begin func(*world)) (story string) {
 	t.Helper()
 	p := shm.DefaultParams()
-	p.Grace, p.Fence, p.Cell = 1, shm.FenceProcess, 8
+	p.Grace, p.Fence, p.Cell = max(k.grace, 1), shm.FenceProcess, 8
 	e := newElection(t, WithParams(p))
 	first := (&world{seg: e.seg}).words()
 	k.seen = map[situation]struct{}{}
@@ -562,6 +564,9 @@ func (w *world) epochChanged(p *process, epoch uint64) {
 		w.fail("P%d begins epoch %d only %v after epoch %d began", p.pid, epoch, time.Duration(w.clock-w.began[1]), epoch-2)
 	}
 	w.began = [2]int64{w.clock, w.began[0]}
+	if w.still && w.e.Stale() {
+		w.fail("the owner, %d epochs behind, is condemned for what passed while nobody ran", w.e.Behind())
+	}
 }
 
 func (w *world) ownerChanged(p *process, old, now uint64) {
@@ -674,15 +679,15 @@ func (w *world) end() {
 	w.seg.Control.Word.Store(0)
 	before := w.words()
 	_, term := w.e.Owner()
-	g, err := w.e.Claim(Attempt{PID: 99, Seat: -1, Grace: 1, Dead: func(uint32) bool { return true }})
+	g, err := w.e.Claim(Attempt{PID: 99, Seat: -1, Grace: w.seg.Grace(), Dead: func(uint32) bool { return true }})
 	if err != nil || g.Term != term+1 {
 		w.fail("whoever comes last is refused with proof: %+v %v", g, err)
 	}
 	w.reset(before)
-	for range 3 {
+	for range 2*w.seg.Grace() + 1 {
 		w.e.TickEpoch()
 	}
-	g, err = w.e.Claim(Attempt{PID: 99, Seat: -1, Grace: 1})
+	g, err = w.e.Claim(Attempt{PID: 99, Seat: -1, Grace: w.seg.Grace()})
 	if err != nil || g.Term != term+1 {
 		w.fail("whoever comes last is refused by staleness: %+v %v", g, err)
 	}
