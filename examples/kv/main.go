@@ -110,11 +110,13 @@ func (w *worker) lead(ctx context.Context, l *coord.Leadership) error {
 	began := time.Now()
 	ln, err := l.Listener("http")
 	if err != nil {
+		w.log.Printf("cannot lead as %s: %v", l.Token(), err)
 		return err
 	}
 	defer ln.Close()
 	writer, err := w.store.Lead(ctx, l)
 	if err != nil {
+		w.log.Printf("cannot lead as %s: %v", l.Token(), err)
 		if store.IsFatal(err) {
 			w.stop(err)
 		}

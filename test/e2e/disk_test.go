@@ -13,7 +13,8 @@ import (
 )
 
 // The store's disk is full: reads go on, writes are refused with the reason,
-// and go on by themselves once there is space. Nobody loses the leadership.
+// and go on by themselves once there is space. Nobody loses the leadership,
+// and a leader that dies then is replaced by one that does the same.
 func TestFullDisk(t *testing.T) {
 	t.Parallel()
 	d := configure(t, storeConfig(""))
@@ -56,6 +57,14 @@ func TestFullDisk(t *testing.T) {
 	}
 	if code, said := ask("GET", "kept", ""); code != http.StatusOK || said != "before" {
 		t.Errorf("GET on a full disk: %d %s", code, said)
+	}
+	kill(t, before.LeaderPID, syscall.SIGKILL)
+	before = d.successor("kv", before)
+	if code, said := ask("GET", "kept", ""); code != http.StatusOK || said != "before" {
+		t.Errorf("GET from the next leader on a full disk: %d %s", code, said)
+	}
+	if code, said := ask("PUT", "refused", "x"); code != http.StatusInsufficientStorage || !strings.Contains(said, "no space") {
+		t.Errorf("PUT to the next leader on a full disk: %d %s", code, said)
 	}
 	os.Remove(fill)
 	if code, said := ask("PUT", "after", "1"); code != http.StatusNoContent {

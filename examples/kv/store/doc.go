@@ -44,4 +44,10 @@
 // confirmed" means that a write may or may not have happened. (A full disk is
 // the exception: the leader goes on reading, and goes on writing, in a new
 // journal, once there is space.) Values live in memory, all of them.
+//
+// A leader that finds no space for its first journal serves reads without one.
+// Until it has one, an earlier leader that was stopped while it opened its own
+// (fence = "token"; other fencing proves it dead first) may still put that in
+// place. If the new leader ends then, the next one counts as far as that journal
+// says: a write that nobody acknowledged, but that was read, may be gone again.
 package store

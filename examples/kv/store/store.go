@@ -139,7 +139,9 @@ func (s *Store) Follow(ctx context.Context) error {
 
 // Lead makes this worker the store's writer under l, which is valid already:
 // it reads to the end of what counts, makes that durable, and opens a journal
-// of its own. It returns [ErrNotLeader] if l is over, [ErrAhead] or
+// of its own. Without space for that journal it leads all the same, for reads
+// only: writes get [ErrFull] until the journal could be opened, which is tried
+// with each write and every second. It returns [ErrNotLeader] if l is over, [ErrAhead] or
 // [ErrCorrupt] if the folder cannot be written under l. The caller closes the
 // Writer before it gives the leadership up.
 func (s *Store) Lead(ctx context.Context, l Leadership) (*Writer, error) {
@@ -184,7 +186,21 @@ func (s *Store) lead(l Leadership) (*Writer, error) {
 		broken:   make(chan struct{}),
 		kick:     make(chan struct{}, 1),
 	}
-	if err := w.open(id, found); err != nil {
+	err = w.open(id, found)
+	if outOfSpace(err) {
+		w.tidy() // what dead leaders left unfinished may be all that is missing
+		err = w.nextPart()
+	}
+	if outOfSpace(err) {
+		// What the state in memory stands for is durable, and the journal that
+		// is opened later counts exactly that.
+		if err := l.Check(); err != nil {
+			return nil, fmt.Errorf("%w: %w", ErrNotLeader, err)
+		}
+		w.starve(err)
+		err = nil
+	}
+	if err != nil {
 		return nil, err
 	}
 	w.done.Go(w.run)

@@ -16,6 +16,9 @@ const (
 	maxBatchBytes = 4 << 20
 )
 
+// reopenEvery is how often a leader without a journal tries to open one.
+const reopenEvery = time.Second
+
 // Writer is the store under one leadership. Its methods are safe for
 // concurrent use.
 type Writer struct {
@@ -32,16 +35,17 @@ type Writer struct {
 	done     sync.WaitGroup
 
 	// Only the committing goroutine uses what follows, and open before it.
-	f      *os.File
+	f      *os.File // nil while this leader has no journal: see Store.Lead
 	id     ID
 	salt   uint64
 	offset int64 // of the journal's durable end; everything before it is confirmed
 	buf    []byte
 
-	full bool // the journal ends in a write that failed for want of space
+	full bool // the journal ends in a write that failed for want of space, or there is none
 
-	mu    sync.Mutex
-	lapse error // of the last attempt to write a snapshot
+	mu       sync.Mutex
+	lapse    error // of the last attempt to write a snapshot
+	readOnly error // why writes are refused for now
 }
 
 type request struct {
@@ -60,7 +64,8 @@ type Status struct {
 	Older      int    `json:"older"` // journals before it that still exist
 	OlderBytes int64  `json:"older_bytes"`
 	Snapshot   string `json:"snapshot,omitempty"`
-	Error      string `json:"error,omitempty"` // of the last attempt to write a snapshot
+	Error      string `json:"error,omitempty"`     // of the last attempt to write a snapshot
+	ReadOnly   string `json:"read_only,omitempty"` // why writes are refused until there is space
 }
 
 // Put stores value, which nobody changes from then on, under key. It returns nil only if the write is durable and
@@ -124,6 +129,9 @@ func (w *Writer) Status() Status {
 	if w.lapse != nil {
 		st.Error = w.lapse.Error()
 	}
+	if w.readOnly != nil {
+		st.ReadOnly = w.readOnly.Error()
+	}
 	return st
 }
 
@@ -133,7 +141,9 @@ func (w *Writer) Close() error {
 	w.once.Do(func() {
 		close(w.stop)
 		w.done.Wait()
-		w.f.Close()
+		if w.f != nil {
+			w.f.Close()
+		}
 		w.s.turn <- struct{}{}
 	})
 	return nil
@@ -176,10 +186,20 @@ func (w *Writer) do(ctx context.Context, op byte, key string, value []byte) erro
 // gathers in the queue.
 func (w *Writer) run() {
 	defer close(w.ended)
+	var again <-chan time.Time
+	if w.f == nil {
+		tick := time.NewTicker(reopenEvery)
+		defer tick.Stop()
+		again = tick.C
+	}
 	for {
 		select {
 		case q := <-w.requests:
 			w.commit(w.gather(q))
+		case <-again:
+			if w.f != nil || w.Err() != nil || w.resume() == nil {
+				again = nil
+			}
 		case <-w.stop:
 			for {
 				select {
@@ -222,7 +242,9 @@ func (w *Writer) commit(batch []*request) {
 		q.reply <- err
 	}
 	if err == nil && w.offset >= w.s.opts.PartBytes {
-		if err := w.nextPart(); err != nil {
+		if err := w.nextPart(); outOfSpace(err) {
+			w.starve(err)
+		} else if err != nil {
 			w.fail(err)
 		}
 	}
@@ -237,15 +259,9 @@ func (w *Writer) write(batch []*request) ([]record, error) {
 		return nil, fmt.Errorf("%w: %w", ErrNotLeader, err)
 	}
 	if w.full {
-		// A new part counts the old one up to what was confirmed, and so
-		// settles what became of the failed write.
-		if err := w.nextPart(); outOfSpace(err) {
-			return nil, fmt.Errorf("%w: %w", ErrFull, err)
-		} else if err != nil {
-			w.fail(err)
-			return nil, fmt.Errorf("%w: %w", ErrNotLeader, err)
+		if err := w.resume(); err != nil {
+			return nil, err
 		}
-		w.full = false
 	}
 	at := w.s.Position()
 	records := make([]record, 0, len(batch))
@@ -274,7 +290,7 @@ func (w *Writer) write(batch []*request) ([]record, error) {
 			err = w.s.opts.disk.sync(w.f)
 		}
 		if outOfSpace(err) {
-			w.full = true
+			w.starve(err)
 		} else if err != nil {
 			w.fail(err)
 		}
@@ -289,6 +305,41 @@ func (w *Writer) write(batch []*request) ([]record, error) {
 	return records, nil
 }
 
+// starve notes that nothing can be written for want of space.
+func (w *Writer) starve(err error) {
+	if !w.full {
+		w.s.opts.Log("token %s: no space in %s: reads go on, writes are refused until there is some: %v", w.l.Token(), w.s.dir, err)
+	}
+	w.full = true
+	w.mu.Lock()
+	w.readOnly = err
+	w.mu.Unlock()
+}
+
+// resume begins a new journal, if there is space for it by now. That one counts
+// the one before up to what was confirmed, and so settles what became of a
+// write that failed.
+func (w *Writer) resume() error {
+	err := w.l.Check()
+	if err == nil {
+		err = w.nextPart()
+	}
+	switch {
+	case outOfSpace(err):
+		w.starve(err)
+		return fmt.Errorf("%w: %w", ErrFull, err)
+	case err != nil:
+		w.fail(err)
+		return fmt.Errorf("%w: %w", ErrNotLeader, err)
+	}
+	w.full = false
+	w.mu.Lock()
+	w.readOnly = nil
+	w.mu.Unlock()
+	w.s.opts.Log("token %s: there is space again: writes go on, in %s", w.l.Token(), w.id)
+	return nil
+}
+
 func outOfSpace(err error) bool {
 	return errors.Is(err, syscall.ENOSPC) || errors.Is(err, syscall.EDQUOT)
 }
@@ -296,26 +347,37 @@ func outOfSpace(err error) bool {
 // fail makes the writer give up. Only the committing goroutine calls it.
 func (w *Writer) fail(err error) {
 	if w.err == nil {
-		w.err = fmt.Errorf("%s: %w", w.id, err)
+		w.err = fmt.Errorf("write the store under token %s: %w", w.l.Token(), err)
 		close(w.broken)
 	}
 }
 
-// nextPart goes on in a new journal of the same leadership.
+// nextPart goes on in a new journal of the same leadership, or begins its
+// first one.
 func (w *Writer) nextPart() error {
 	found, err := list(w.s.dir)
 	if err != nil {
 		return err
 	}
-	if found.newest() != w.id {
+	next := ID{Token: w.l.Token(), Part: 1}
+	switch newest := found.newest(); {
+	case newest.Token > next.Token:
 		// A later leader is at work; its check would have told us next time.
-		return fmt.Errorf("%w: %s exists", ErrNotLeader, found.newest())
+		return fmt.Errorf("%w: %s exists", ErrNotLeader, newest)
+	case newest.Token == next.Token:
+		// It is ours, or an attempt of ours that failed when its name was in
+		// place already: no record was ever written to that one.
+		next.Part = newest.Part + 1
+	case w.f != nil:
+		return fmt.Errorf("%w: %s is gone", ErrCorrupt, w.id)
 	}
 	old := w.f
-	if err := w.open(ID{Token: w.id.Token, Part: w.id.Part + 1}, found); err != nil {
+	if err := w.open(next, found); err != nil {
 		return err
 	}
-	old.Close() // everything in it that counts is durable
+	if old != nil {
+		old.Close() // everything in it that counts is durable
+	}
 	return nil
 }
 
