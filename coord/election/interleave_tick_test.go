@@ -16,16 +16,16 @@ func TestInterleaveTicks(t *testing.T) {
 	})
 }
 
-// R9: an owner that was behind by less than grace when the whole machine stood
+// R9: an owner that was behind, by no more than grace, when the whole machine stood
 // still is not condemned for the time in which nobody ran.
 func TestInterleaveForgiveness(t *testing.T) {
 	k := walk{preemptions: every, grace: 3}
 	k.none(t, func(w *world) {
 		w.timed, w.still = true, true
-		w.clock = 2 * int64(w.seg.Tick())
+		w.clock = 3 * int64(w.seg.Tick())
 		w.seg.TickedAt.Store(uint64(w.clock))
 		w.owns(w.add(1, hangs))
-		w.seg.Epoch.Store(2)
+		w.seg.Epoch.Store(3)
 		w.add(81, ticks(2, (*Election).Tick))
 		w.add(82, ticks(2, (*Election).Tick))
 		w.add(90, stands(5)).free = true
