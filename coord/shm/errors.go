@@ -23,7 +23,7 @@ var (
 
 // These can be returned while a segment is in use.
 var (
-	// ErrGone: the file was unlinked, replaced or truncated.
+	// ErrGone: the file was unlinked, replaced, truncated or overwritten.
 	ErrGone = errors.New("segment file is gone")
 	// ErrNotSupported: this system cannot do it.
 	ErrNotSupported = errors.New("not supported on this system")

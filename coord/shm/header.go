@@ -9,6 +9,9 @@ import (
 
 var castagnoli = crc32.MakeTable(crc32.Castagnoli)
 
+// header is the part of a segment that nobody changes, with its checksum.
+type header [offChecksum + 4]byte
+
 // encodeHeader writes the immutable part of a segment.
 func encodeHeader(mem []byte, p Params, meta Meta) {
 	g := p.geometry()

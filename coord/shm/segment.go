@@ -17,6 +17,7 @@ type Segment struct {
 	params Params
 	geo    geometry
 	meta   Meta
+	head   header // as it was when the segment was made or opened
 	once   sync.Once
 
 	Owner     *atomic.Uint64
@@ -93,8 +94,8 @@ func (s *Segment) Ring(term uint64) *RingWords { return &s.ring[int(term)&(len(s
 func (s *Segment) RingSize() int { return len(s.ring) }
 
 // Check looks whether the file under the mapping still is what it was: not
-// truncated, not unlinked, not replaced. ErrGone otherwise. One system call or
-// two; meant for once a tick.
+// truncated, not unlinked, not replaced, its header not overwritten. ErrGone
+// otherwise. Two system calls; meant for once a tick.
 func (s *Segment) Check() error {
 	fi, err := s.file.Stat()
 	if err != nil {
@@ -105,6 +106,15 @@ func (s *Segment) Check() error {
 	}
 	if links(fi) == 0 {
 		return fmt.Errorf("segment %s was removed: %w", s.path, ErrGone)
+	}
+	// Read, not looked at in the mapping: a file that is cut in this moment is
+	// an error then and no fault.
+	var now header
+	if _, err := s.file.ReadAt(now[:], 0); err != nil {
+		return fmt.Errorf("check segment %s: %w", s.path, err)
+	}
+	if now != s.head {
+		return fmt.Errorf("segment %s was overwritten, its header is not what it was: %w", s.path, ErrGone)
 	}
 	return nil
 }

@@ -137,6 +137,27 @@ func TestCheckFindsARemovedOrTruncatedFile(t *testing.T) {
 	}
 }
 
+func TestCheckFindsAnOverwrittenHeader(t *testing.T) {
+	s := newSegment(t)
+	s.Owner.Store(PackOwner(100, 7)) // the words below the header are free to change
+	opened, err := Open(s.Path())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer opened.Close()
+	if err := opened.Check(); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := s.file.WriteAt(make([]byte, s.m.Len()), 0); err != nil {
+		t.Fatal(err)
+	}
+	for _, s := range []*Segment{s, opened} {
+		if err := s.Check(); !errors.Is(err, ErrGone) {
+			t.Errorf("overwritten: %v", err)
+		}
+	}
+}
+
 func TestWordsKeepWhatIsPacked(t *testing.T) {
 	for range 1000 {
 		pid, term := rand.Uint32N(MaxPID+1), rand.Uint64N(MaxTerm+1)
