@@ -159,6 +159,9 @@ func (e *Election) claim(a *Attempt) (Grant, Why, error) {
 		r := shm.ClaimRecord{PID: a.PID, Previous: pid, Seat: a.Seat, Reason: uint64(why), DetectedAt: detected}
 		if a.Stamp {
 			r.ClaimedAt = proc.MonoNow()
+			if why == causeHang {
+				e.stampHang(term, beat)
+			}
 		}
 		s.RecordClaim(term+1, r)
 		return Grant{Term: term + 1, Previous: pid, Reason: reasons[why]}, 0, nil

@@ -393,6 +393,31 @@ func TestRingKeepsWhatHappened(t *testing.T) {
 	}
 }
 
+// TestHungOwnerEndedWithItsLastBeat: the ring has no time of a beat, but the
+// epoch of it, and the time of the latest tick.
+func TestHungOwnerEndedWithItsLastBeat(t *testing.T) {
+	e := newElection(t)
+	claim(t, e, 100, 1)
+	e.Promote(t.Context(), Promotion{PID: 100, Term: 1})
+	for range 5 {
+		e.TickEpoch()
+	}
+	if err := e.Beat(100, 1); err != nil {
+		t.Fatal(err)
+	}
+	for range 4 {
+		e.TickEpoch()
+	}
+	g, err := e.Claim(Attempt{PID: 101, Seat: -1, Grace: 3, Stamp: true})
+	if err != nil || g.Reason != role.ReasonHang {
+		t.Fatalf("%+v %v", g, err)
+	}
+	want := int64(e.seg.TickedAt.Load()) - 4*int64(e.seg.Tick())
+	if r, ok := e.Entry(1); !ok || r.EndedAt != want {
+		t.Fatalf("%+v, want %d", r, want)
+	}
+}
+
 func TestClassicVerbsDoNotAllocate(t *testing.T) {
 	e := newElection(t)
 	if n := testing.AllocsPerRun(100, func() {

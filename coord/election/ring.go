@@ -19,7 +19,7 @@ type RingEntry struct {
 	ClaimedAt   int64 // it owned the lease
 	ActiveAt    int64 // it might act
 	RetiredAt   int64 // it had stopped acting, in order
-	EndedAt     int64 // earliest evidence that its process had ended
+	EndedAt     int64 // earliest evidence that its process had ended, or had hung: see stampHang
 	// InFlight is the work that its leader had in flight when it stopped
 	// leading, one bit per unit; 0 while it leads.
 	InFlight uint64
@@ -60,5 +60,16 @@ func (e *Election) Entry(term uint64) (r RingEntry, ok bool) {
 func (e *Election) StampEnd(term uint64, now int64) {
 	if w := e.seg.Ring(term); w.Term.Load() == term {
 		w.EndedAt.CompareAndSwap(0, uint64(now))
+	}
+}
+
+// stampHang records the last beat of a hung owner as the end of its term. A
+// heartbeat has no time, only an epoch: the time of the latest tick less a tick
+// for each epoch since is the beginning of the epoch of that beat, to about a
+// tick if the ticks came in time.
+func (e *Election) stampHang(term uint64, beat shm.Heartbeat) {
+	behind := shm.Behind(e.seg.Epoch.Load(), beat.Epoch)
+	if at := int64(e.seg.TickedAt.Load()) - max(behind, 0)*int64(e.seg.Tick()); at > 0 {
+		e.StampEnd(term, at)
 	}
 }
