@@ -177,12 +177,18 @@ func (r *roleLoop) place(living []adoptee) {
 func (r *roleLoop) takeOver(list workersFile) {
 	s := &r.st
 	s.generation, s.segment = r.seg.generation(), r.seg.seg.Path()
+	at := now()
 	for _, w := range list.Workers {
 		if w.Index < len(s.workers) && s.workers[w.Index].pid != w.Identity.PID {
-			s.workers[w.Index].past = append(s.workers[w.Index].past, w.Identity.PID)
+			// It ended while nobody watched: its next start is a restart.
+			gone := &s.workers[w.Index]
+			gone.past = append(gone.past, w.Identity.PID)
+			if gone.pid == 0 && !gone.extra {
+				gone.restarts, gone.lastExit = w.Restarts, &Exit{At: at.Wall, PID: w.Identity.PID}
+				gone.lot, gone.why = lotBackoff, "ended while no supervisor ran"
+			}
 		}
 	}
-	at := now()
 	r.touch(func(u *segmentUse) {
 		// Whoever ended while nobody watched.
 		u.election.Evict(u.election.Dead)
@@ -224,7 +230,7 @@ func (r *roleLoop) hire() {
 	for i := range envs {
 		envs[i] = HookEnv{
 			Role: r.config.Name, RuntimeDir: r.paths.hookDir(i), Segment: r.st.segment, Log: r.logOf(i),
-			Changed: func() { go r.tell(inHook{i}) },
+			Changed: func() { go r.tell(inHook{hook: i}) },
 			Replay:  func() { go r.tell(inReplay{i}) },
 		}
 	}

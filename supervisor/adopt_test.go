@@ -126,6 +126,9 @@ func TestFailoverWhileNobodyWatched(t *testing.T) {
 		rec.DetectedUS != nil || rec.HooksUS != nil || rec.ActiveUS == nil {
 		t.Errorf("term %d, record %+v", r.Term, rec)
 	}
+	if ws := r.Workers[at]; ws.Restarts != 1 {
+		t.Errorf("the worker that died between two supervisors: %+v", ws)
+	}
 	same := 0
 	for _, pid := range pidsIn(r) {
 		if slices.Contains(pidsOf(list), pid) {

@@ -23,7 +23,7 @@ const (
 	EventLeaderActive      EventType = "leader-active"
 	EventFailover          EventType = "failover" // Record is set; follows leader-active and the hooks
 	EventHook              EventType = "hook"     // one hook call ended: Text is the moment, Error its failure
-	EventPlugin            EventType = "plugin"   // a plugin's state changed
+	EventPlugin            EventType = "plugin"   // a plugin's status changed: Text is its state, Error its last error
 	EventWarning           EventType = "warning"  // something an operator should know
 )
 

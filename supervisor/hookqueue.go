@@ -120,6 +120,7 @@ func (q *hookQueue) work(ctx context.Context, j doJob) {
 		if !called {
 			continue
 		}
+		err = printableError(err)
 		if j.kind == momentStart {
 			p, ok := q.hooks[i].Hooks.(PrePromoter)
 			q.asks[i] = ok && p.HasPrePromote()

@@ -234,7 +234,7 @@ func exitOf(l *life) Exit {
 		status, _ = l.process.Peek()
 	}
 	if l.openErr != nil {
-		exit.Error = l.openErr.Error()
+		exit.Error = printable(l.openErr.Error())
 	}
 	if status.Known {
 		if status.Signal != 0 {

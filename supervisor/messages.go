@@ -87,8 +87,11 @@ type (
 	}
 	// inReplay: a hook was restarted and wants its OnPromote again.
 	inReplay struct{ hook int }
-	// inHook: a hook's status has changed.
-	inHook struct{ hook int }
+	// inHook: a hook's status has changed. The loop adds the status.
+	inHook struct {
+		hook   int
+		status HookStatus
+	}
 	// inHit: the drill's signal is about to be sent, or could not be.
 	inHit struct {
 		term uint64
@@ -134,6 +137,7 @@ type seatView struct {
 	seat     int
 	pid      uint32
 	ready    bool
+	racing   bool // would claim now
 	bars     bool // wants no leadership by failover
 	priority int32
 	joined   uint64

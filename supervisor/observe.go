@@ -86,6 +86,10 @@ func (t *turn) whyLost() role.Reason {
 	return role.ReasonHang
 }
 
+// shortLead: a leadership that was not longer counts as one of a row of failed
+// ones, as it does for the workers' own back-off.
+const shortLead = 30 * time.Second
+
 // loseLeader ends the present leadership, if there is one.
 func (t *turn) loseLeader(reason role.Reason) {
 	s := &t.s
@@ -104,6 +108,10 @@ func (t *turn) loseLeader(reason role.Reason) {
 		tr.Reason = reason
 		t.job(momentDemote, tr, nil)
 	}
+	s.shortLeads++
+	if t.now.Mono-s.led.since > int64(shortLead) || reason == role.ReasonPreempt {
+		s.shortLeads = 0
+	}
 	s.told, s.failing, s.retryAt, s.retries = role.Transition{}, nil, 0, 0
 	s.led = leadership{worker: -1}
 }
@@ -111,7 +119,7 @@ func (t *turn) loseLeader(reason role.Reason) {
 // gainLeader begins the leadership that the active word names.
 func (t *turn) gainLeader() {
 	s := &t.s
-	s.led = leadership{hold: s.active, worker: s.byPID(s.active.pid), prev: s.ledBy}
+	s.led = leadership{hold: s.active, worker: s.byPID(s.active.pid), prev: s.ledBy, since: t.now.Mono}
 	s.led.reason = t.reasonOf(s.active.term)
 	name := s.nameOf(s.active.pid)
 	told := s.led.reason
@@ -166,12 +174,8 @@ func (t *turn) reasonOf(term uint64) role.Reason {
 // countFailovers spends the budget, and holds the role when it is gone.
 func (t *turn) countFailovers() {
 	s := &t.s
-	recent := s.failovers[:0:0]
-	for _, at := range s.failovers {
-		if at > t.now.Mono-int64(s.policy.Per) {
-			recent = append(recent, at)
-		}
-	}
+	t.spendable()
+	recent := s.failovers
 	for i := range s.ring {
 		e := &s.ring[i]
 		if e.term <= s.counted || e.term > s.led.term || e.activated == 0 && e.term != s.led.term {
@@ -194,6 +198,17 @@ func (t *turn) countFailovers() {
 	s.control.until = t.now.after(s.policy.CoolDown)
 	t.setControl()
 	t.warn("%s", t.reasonFor())
+}
+
+// spendable forgets the failovers that are out of the budget's window.
+func (t *turn) spendable() {
+	recent := t.s.failovers[:0:0]
+	for _, at := range t.s.failovers {
+		if at > t.now.Mono-int64(t.s.policy.Per) {
+			recent = append(recent, at)
+		}
+	}
+	t.s.failovers = recent
 }
 
 // failover: the reasons that spend the budget.

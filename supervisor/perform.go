@@ -15,7 +15,7 @@ func (r *roleLoop) perform(e effect) {
 	case doLaunch:
 		pid, err := r.launch(e.index)
 		if err != nil {
-			r.next(inUnlaunched{index: e.index, err: err, jitter: rand.Float64()})
+			r.next(inUnlaunched{index: e.index, err: printableError(err), jitter: rand.Float64()})
 			return
 		}
 		r.next(inLaunched{index: e.index, pid: pid})

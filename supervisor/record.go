@@ -8,8 +8,8 @@ import (
 
 // Record is one change of leader with its measured phases, in microseconds
 // from zero: just before the signal for a drill, else the earliest evidence
-// of the predecessor's end that any member stamped. A phase that was not
-// measured is nil.
+// of the predecessor's end that any member stamped; for a hang that is its
+// last beat, known to about a tick. A phase that was not measured is nil.
 type Record struct {
 	Role       string      `json:"role"`
 	At         time.Time   `json:"at"`

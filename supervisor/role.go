@@ -113,6 +113,9 @@ func (r *roleLoop) take(in input) {
 			if in = r.takeFiles(got); in == nil {
 				continue
 			}
+		case inHook:
+			got.status = hookStatus(r.config.Hooks[got.hook])
+			in = got
 		}
 		var effects []effect
 		r.st, effects = step(r.st, in, now())
@@ -127,6 +130,7 @@ func (r *roleLoop) next(in input) { r.backlog = append(r.backlog, in) }
 
 func (r *roleLoop) emit(e Event) {
 	e.Role = r.config.Name
+	e.Text, e.Error = printable(e.Text), printable(e.Error)
 	r.sup.bus.publish(e)
 }
 

@@ -2,6 +2,7 @@ package supervisor
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"os"
 	"slices"
@@ -121,6 +122,24 @@ func TestStoppedLeaderIsFencedAndReplaced(t *testing.T) {
 	}
 	if !found {
 		t.Error("the stopped leader was not ended")
+	}
+}
+
+// TestHungLeaderIsMeasuredFromItsLastBeat: not from the moment in which
+// somebody noticed.
+func TestHungLeaderIsMeasuredFromItsLastBeat(t *testing.T) {
+	c := newConfig(t, "good")
+	c.Roles[0].Grace = 6
+	w := start(t, c)
+	before := w.until("the role is full", full)
+	if err := syscall.Kill(before.LeaderPID, syscall.SIGSTOP); err != nil {
+		t.Fatal(err)
+	}
+	after := w.until("another leads", func(r RoleStatus) bool { return led(r) && r.Term > before.Term && r.LastFailover != nil })
+	rec, least := after.LastFailover, float64(c.Roles[0].Tick.Microseconds()*int64(c.Roles[0].Grace))
+	if rec.Reason != role.ReasonHang || rec.DetectedUS == nil || *rec.DetectedUS < least || rec.ActiveUS == nil || *rec.ActiveUS < *rec.DetectedUS {
+		b, _ := json.Marshal(rec)
+		t.Errorf("%s; at least %vus", b, least)
 	}
 }
 

@@ -107,6 +107,7 @@ func (r *roleLoop) look() input {
 	if u == nil || u.broken != nil {
 		return nil
 	}
+	// Whoever overwrites the file in place leaves words that nobody can trust.
 	if err := u.seg.Check(); err != nil {
 		u.broken = err
 		return inLost{err}
@@ -120,7 +121,7 @@ func (r *roleLoop) look() input {
 			if m.Seat == heartbeat.SupervisorSeat {
 				continue
 			}
-			in.seats = append(in.seats, seatView{seat: m.Seat, pid: uint32(m.Identity.PID), ready: m.Ready,
+			in.seats = append(in.seats, seatView{seat: m.Seat, pid: uint32(m.Identity.PID), ready: m.Ready, racing: m.Racing,
 				bars: m.Candidate.NoFailover, priority: m.Candidate.Priority, joined: m.JoinSeq})
 		}
 		if in.owner != r.seen.owner || in.active != r.seen.active || r.st.pending != nil || r.st.drill != nil || r.st.ring == nil {

@@ -17,6 +17,7 @@ func TestLostSegmentIsReplaced(t *testing.T) {
 	for kind, damage := range map[string]func(path string) error{
 		"removed":        os.Remove,
 		"cut":            func(path string) error { return os.Truncate(path, 100) },
+		"overwritten":    overwrite,
 		"folder removed": func(path string) error { return os.RemoveAll(path[:strings.LastIndexByte(path, '/')]) },
 	} {
 		t.Run(kind, func(t *testing.T) {
@@ -44,6 +45,21 @@ func TestLostSegmentIsReplaced(t *testing.T) {
 			w.noProcesses()
 		})
 	}
+}
+
+// overwrite writes zeros over the whole file, in place.
+func overwrite(path string) error {
+	f, err := os.OpenFile(path, os.O_WRONLY, 0)
+	if err != nil {
+		return err
+	}
+	defer f.Close()
+	info, err := f.Stat()
+	if err != nil {
+		return err
+	}
+	_, err = f.WriteAt(make([]byte, info.Size()), 0)
+	return err
 }
 
 // chosen is the first worker that it is asked about.

@@ -139,6 +139,7 @@ type leadership struct {
 	worker int // index, -1 if it is nobody's that we know
 	reason role.Reason
 	prev   string // name of the worker that led before
+	since  int64  // mono ns at which we saw it first
 }
 
 // fencing is a previous leader that does not end.
@@ -186,6 +187,10 @@ type state struct {
 	ledBy    string     // the worker that led last
 	ledTerms [2]uint64  // of the last two leaders that we saw
 	fencing  fencing    // whose end a claimant waits for
+	refused  refusals   // what the hooks did not let stand
+
+	shortLeads int   // leaderships in a row that were short
+	idle       int64 // mono ns since when ready standbys wait and none would claim; 0: not so
 
 	hooked   bool            // hooks have started
 	told     role.Transition // what the hooks were promoted for; token 0: nothing
@@ -290,7 +295,7 @@ func (s *state) nextDue() (due int64) {
 	sooner(s.drainBy)
 	sooner(s.retryAt)
 	sooner(s.socketsS)
-	if s.control.mode == controlHeld {
+	if s.control.mode == controlHeld || s.control.mode == controlPaused {
 		sooner(s.control.until)
 	}
 	return due

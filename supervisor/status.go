@@ -1,9 +1,12 @@
 package supervisor
 
 import (
+	"fmt"
 	"os"
+	"time"
 
 	"github.com/standbyd/standbyd/internal/launch"
+	"github.com/standbyd/standbyd/internal/proc"
 )
 
 // Snapshot returns the whole visible state: for each role what it published
@@ -17,7 +20,7 @@ func (s *Supervisor) Snapshot() Snapshot {
 		status := *r.published.Load()
 		status.Plugins = make([]PluginStatus, 0, len(r.config.Hooks))
 		for i, h := range r.config.Hooks {
-			p := PluginStatus{Name: h.Name, HookStatus: h.Hooks.Status()}
+			p := PluginStatus{Name: h.Name, HookStatus: hookStatus(h)}
 			if p.LastError == "" && i < len(status.hookErrors) {
 				p.LastError = status.hookErrors[i]
 			}
@@ -26,6 +29,13 @@ func (s *Supervisor) Snapshot() Snapshot {
 		snap.Roles = append(snap.Roles, status)
 	}
 	return snap
+}
+
+// hookStatus is a hook's own status, with texts that can be shown.
+func hookStatus(h NamedHooks) HookStatus {
+	st := h.Hooks.Status()
+	st.State, st.LastError = printable(st.State), printable(st.LastError)
+	return st
 }
 
 // publish makes the role's state visible.
@@ -53,6 +63,12 @@ func (r *roleLoop) publish() {
 	for i := range s.workers {
 		w := &s.workers[i]
 		view := WorkerStatus{Name: w.name, PID: w.pid, State: lotNames[w.lot], Ready: w.ready, Restarts: w.restarts, LastExit: w.lastExit, Why: w.why}
+		if w.lot == lotBackoff && w.due != 0 {
+			view.Why = fmt.Sprintf("next start in %v", max(time.Duration(w.due-proc.MonoNow()), 0).Round(100*time.Millisecond))
+			if w.why != "" {
+				view.Why += ": " + w.why
+			}
+		}
 		if w.pid != 0 {
 			started := w.started
 			view.StartedAt = &started

@@ -2,6 +2,7 @@ package supervisor
 
 import (
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/standbyd/standbyd/coord/role"
@@ -66,7 +67,8 @@ func step(s state, in input, now moment) (state, []effect) {
 	case inCalled:
 		t.noteCall(in)
 	case inHook:
-		t.emit(Event{Type: EventPlugin, Plugin: t.s.policy.Hooks[in.hook].Name, Token: t.s.told.Token})
+		t.emit(Event{Type: EventPlugin, Plugin: t.s.policy.Hooks[in.hook].Name, Token: t.s.told.Token,
+			Text: in.status.State, Error: in.status.LastError})
 	case inHit:
 		t.noteHit(in)
 	case inSignal:
@@ -148,6 +150,7 @@ func (t *turn) settle() {
 // place names what the running role is doing, and why.
 func (t *turn) place() {
 	s := &t.s
+	t.watchRace()
 	switch {
 	case s.led.term != 0:
 		s.phase = phaseLed
@@ -167,6 +170,10 @@ func (t *turn) reasonFor() string {
 		return fmt.Sprintf("pid %d (%s), which led before, was told to end %v ago and still is not proven dead: nobody may lead beside it; look at `cat /proc/%d/stack`, then `standbyd ack %s`",
 			s.fencing.pid, s.nameOf(s.fencing.pid), time.Duration(t.now.Mono-s.fencing.since).Round(time.Second), s.fencing.pid, s.policy.Name)
 	}
+	if s.control.mode == controlHeld && s.refused.held {
+		return fmt.Sprintf("%d promotions in a row had to be taken back, the last one for %s; no further one before %s; mend the plugin, then `standbyd ack %s`",
+			s.refused.row, s.refused.why, t.wall(s.control.until).Format("15:04:05"), s.policy.Name)
+	}
 	if s.control.mode == controlHeld {
 		return fmt.Sprintf("%d failovers within %v: no further takeover before %s; `standbyd ack %s` allows it at once",
 			s.policy.Failovers, s.policy.Per, t.wall(s.control.until).Format("15:04:05"), s.policy.Name)
@@ -183,11 +190,15 @@ func (t *turn) reasonFor() string {
 		}
 		return s.workers[i].name + " holds the lease and is about to lead"
 	}
+	if s.control.mode == controlPaused {
+		return fmt.Sprintf("%d promotions in a row were refused or had to be taken back, the next one is tried at %s; the last one: %s; mend the plugin, `standbyd logs %s` has what it printed",
+			s.refused.row, t.wall(s.control.until).Format("15:04:05"), s.refused.why, s.policy.Name)
+	}
 	text := ""
 	for i := range s.workers {
 		w := &s.workers[i]
 		if w.ready {
-			return "a standby is ready and about to take over"
+			return t.standbyReason()
 		}
 		if w.why != "" {
 			if text != "" {
@@ -200,6 +211,37 @@ func (t *turn) reasonFor() string {
 		return "no worker is ready yet"
 	}
 	return "no worker is ready: " + text
+}
+
+// idleWait is how long nobody may be in the race before status says so.
+const idleWait = time.Second
+
+// standbyReason says what the ready standbys of a role without a leader do.
+func (t *turn) standbyReason() string {
+	s := &t.s
+	switch {
+	case s.idle == 0 || t.now.Mono-s.idle < int64(idleWait):
+		return "a standby is ready and about to take over"
+	case !slices.ContainsFunc(s.seats, func(v seatView) bool { return v.ready && !v.bars && s.living(v.pid) >= 0 }):
+		return "the ready standbys may not take over by themselves (no_failover)"
+	case s.shortLeads == 0:
+		return "the ready standbys wait out their back-off after claims that failed"
+	}
+	return fmt.Sprintf("the ready standbys wait out their back-off: the last %d leaderships in a row ended within %v each, `standbyd logs %s` may say why",
+		s.shortLeads, shortLead, s.policy.Name)
+}
+
+// watchRace notes since when nobody would claim although somebody is ready.
+func (t *turn) watchRace() {
+	s := &t.s
+	ready := slices.ContainsFunc(s.seats, func(v seatView) bool { return v.ready && s.living(v.pid) >= 0 })
+	racing := slices.ContainsFunc(s.seats, func(v seatView) bool { return v.racing && s.living(v.pid) >= 0 })
+	switch {
+	case s.led.term != 0 || s.owner.pid != 0 || racing || !ready:
+		s.idle = 0
+	case s.idle == 0:
+		s.idle = t.now.Mono
+	}
 }
 
 // rebind binds listeners that could not be had back from the workers, once

@@ -132,7 +132,7 @@ func hookDone(t *turn, in input) {
 			return
 		}
 		if got.err != nil {
-			t.depose(term, int(s.owner.pid))
+			t.depose(term, int(s.owner.pid), got.err)
 			return
 		}
 		s.control.granted = term
@@ -146,12 +146,13 @@ func hookDone(t *turn, in input) {
 func (t *turn) promoted(got inJob) {
 	s := &t.s
 	if got.err == nil {
-		s.failing, s.retryAt, s.retries = nil, 0, 0
+		s.failing, s.retryAt, s.retries, s.refused = nil, 0, 0, refusals{}
 		t.job(momentAnnounce, got.t, nil)
 		return
 	}
 	if s.policy.HookFailure == "demote" {
-		t.depose(got.t.Token.Term(), got.t.PID)
+		s.failovers = append(s.failovers, t.now.Mono)
+		t.depose(got.t.Token.Term(), got.t.PID, got.err)
 		return
 	}
 	s.failing = got.failed
@@ -159,20 +160,59 @@ func (t *turn) promoted(got inJob) {
 	s.retryAt = t.now.after(backOff(time.Second, time.Minute, s.retries, 0))
 }
 
-// depose asks a term to resign and sends its worker to the end of the row.
-func (t *turn) depose(term uint64, pid int) {
+// refusals are promotions that hooks did not let stand, in a row.
+type refusals struct {
+	row  int
+	why  string // the last one: which hook, and its error
+	held bool   // the role is held because of them
+}
+
+// refusedFirst and refusedMost are the back-off of a role whose hooks refuse
+// one worker after the other.
+const (
+	refusedFirst = 500 * time.Millisecond
+	refusedMost  = 30 * time.Second
+)
+
+// depose asks a term to resign and sends its worker to the end of the row. The
+// next one is tried at once, until each had its turn; then the role waits
+// longer and longer. Leaders that had to resign spend the failover budget, as
+// those that die do; candidates that never led do not.
+func (t *turn) depose(term uint64, pid int, cause error) {
 	s := &t.s
 	s.control.resign = term
+	s.refused.row++
+	s.refused.why = cause.Error()
 	if i := s.byPID(uint32(pid)); i >= 0 {
 		s.workers[i].barred = t.now.after(s.policy.Probation)
 	}
-	if s.control.mode == controlOpen {
-		s.control.nominee, s.control.until = -1, 0
-		if seat := t.candidate(); seat >= 0 {
-			s.control.nominee, s.control.until = seat, t.now.after(s.policy.Probation)
-		}
+	t.spendable()
+	rounds := s.refused.row - len(s.workers) + 1
+	switch {
+	case s.control.mode > controlPaused:
+	case len(s.failovers) >= s.policy.Failovers:
+		s.refused.held = true
+		s.control.mode, s.control.nominee, s.control.until = controlHeld, -1, t.now.after(s.policy.CoolDown)
+	case rounds > 0 || t.candidate() < 0:
+		s.control.mode, s.control.nominee = controlPaused, -1
+		s.control.until = t.now.after(backOff(refusedFirst, refusedMost, max(rounds, 1), 0))
+	default:
+		t.nominate()
 	}
 	t.setControl()
+	t.warn("%s (pid %d) has to give term %d back: %s", s.nameOf(uint32(pid)), pid, term, s.refused.why)
+	if s.refused.held {
+		t.warn("%s", t.reasonFor())
+	}
+}
+
+// nominate lets the next candidate go before all others, if there is one.
+func (t *turn) nominate() {
+	s := &t.s
+	s.control.mode, s.control.nominee, s.control.until = controlOpen, -1, 0
+	if seat := t.candidate(); seat >= 0 {
+		s.control.nominee, s.control.until = seat, t.now.after(s.policy.Probation)
+	}
 }
 
 // candidate is the seat that goes next, or -1: ready, not barred, the highest
@@ -206,6 +246,10 @@ func roleDue(t *turn, _ input) {
 	if s.control.mode == controlHeld && s.control.until <= t.now.Mono {
 		t.free()
 	}
+	if s.control.mode == controlPaused && s.control.until <= t.now.Mono {
+		t.nominate()
+		t.setControl()
+	}
 	if s.retryAt != 0 && s.retryAt <= t.now.Mono {
 		s.retryAt = 0
 		if len(s.failing) > 0 && s.told.Token != 0 {
@@ -221,7 +265,7 @@ func roleDue(t *turn, _ input) {
 }
 
 func (t *turn) free() {
-	t.s.failovers, t.s.fencing = nil, fencing{}
+	t.s.failovers, t.s.fencing, t.s.refused = nil, fencing{}, refusals{}
 	t.s.control.mode, t.s.control.until = controlOpen, 0
 	t.setControl()
 }
