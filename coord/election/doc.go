@@ -14,8 +14,9 @@
 // it held before: (p,T) is followed by (0,T) or by (q,T+1). So a CAS that
 // succeeds proves that nothing happened since the load.
 //
-// R2. A claim loads the epoch before O (C1, C2). The other way round, a
-// claimant that sleeps between the two finds a healthy owner stale.
+// R2. A claim loads the epoch before O (C1, C2), and H after both. A claimant
+// that sleeps on the way finds the owner fresher than it is, never staler, and
+// never makes a later owner's heartbeat look newer than that owner's birth.
 //
 // R3. A claim moves H of the coming term to (T+1, its epoch) before it takes O
 // (C6, C9): from the moment a term is owned, its heartbeat is as fresh as the
@@ -40,8 +41,11 @@
 // stopping. A changes only by CAS, only after the one it names has retired or
 // is proven dead, and only to a later term (P1 to P4 in [Election.Promote]).
 //
-// R9. Everybody may tick; a tick after a gap longer than grace ticks first
-// forgives the owner, so that a pause of the whole machine is no failover.
+// R9. Everybody may tick. A tick loads the epoch first and reads the clock last
+// (T1 to T5 in [Election.Tick]), so that wherever tickers are stopped, of three
+// epochs in a row the last begins a whole tick after the first. A tick after a
+// gap longer than grace ticks first forgives the owner, so that a pause of the
+// whole machine is no failover.
 //
 // R10. The control word is the supervisor's alone. A claim obeys it, and leads
 // only after it has looked at closed and held once more.
@@ -54,8 +58,12 @@
 // # Promised
 //
 // A term is granted once. An owner that beat within grace epochs is never
-// taken from by staleness. Terms only rise. Two claimants that both follow
-// Promote never lead at the same time.
+// taken from by staleness; with a grace of 3 or more, that includes one that
+// beats once in each tick, wherever others are stopped. Terms only rise. Two
+// claimants that both follow Promote never lead at the same time.
+//
+// docs/protocol.md ties each rule to the models in model/ that were checked,
+// to the walks over all orders of steps, and to the mistakes that both find.
 //
 // # Not promised
 //
