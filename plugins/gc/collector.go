@@ -39,7 +39,7 @@ func (c *collector) lead(ctx context.Context, t plugins.Transition) error {
 	for {
 		for _, folder := range c.conf.Folders {
 			if err := c.collect(ctx, folder); err != nil && ctx.Err() == nil {
-				log.Printf("collection in %s stopped: %v", folder, err)
+				log.Printf("collection in %q stopped: %v", folder, err)
 			}
 		}
 		select {
@@ -73,14 +73,14 @@ func (c *collector) collect(ctx context.Context, folder string) error {
 		if c.conf.DryRun {
 			done = "dry run: would remove"
 		}
-		log.Printf("%s %d files, %d bytes, in %s", done, files, bytes, folder)
+		log.Printf("%s %d files, %d bytes, in %q", done, files, bytes, folder)
 	}()
 	for _, g := range list {
 		if ctx.Err() != nil {
 			return context.Cause(ctx)
 		}
 		if c.conf.DryRun {
-			log.Printf("dry run: would remove %s (%s)", filepath.Join(folder, g.path), g.why)
+			log.Printf("dry run: would remove %q (%s)", filepath.Join(folder, g.path), g.why)
 		} else {
 			removed, err := c.remove(root, g)
 			if err != nil {
@@ -89,7 +89,7 @@ func (c *collector) collect(ctx context.Context, folder string) error {
 			if !removed {
 				continue
 			}
-			log.Printf("removed %s (%s)", filepath.Join(folder, g.path), g.why)
+			log.Printf("removed %q (%s)", filepath.Join(folder, g.path), g.why)
 		}
 		files++
 		bytes += g.info.Size()
@@ -158,7 +158,7 @@ func openStep(at *os.Root, step string) (*os.Root, error) {
 		return nil, err
 	}
 	if !seen.IsDir() {
-		return nil, fmt.Errorf("%s is no folder any more: %w", step, fs.ErrNotExist)
+		return nil, fmt.Errorf("%q is no folder any more: %w", step, fs.ErrNotExist)
 	}
 	next, err := at.OpenRoot(step)
 	if err != nil {
@@ -166,7 +166,7 @@ func openStep(at *os.Root, step string) (*os.Root, error) {
 	}
 	if now, err := next.Stat("."); err != nil || !os.SameFile(seen, now) {
 		next.Close()
-		return nil, fmt.Errorf("%s was replaced: %w", step, fs.ErrNotExist)
+		return nil, fmt.Errorf("%q was replaced: %w", step, fs.ErrNotExist)
 	}
 	return next, nil
 }

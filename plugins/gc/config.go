@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"os"
 	"path/filepath"
 	"strings"
 	"time"
@@ -15,7 +14,7 @@ import (
 // config is the plugin's table. Relative folders are relative to the plugin's
 // working directory, which is the folder of the configuration file.
 type config struct {
-	Folders   []string      // where files are removed; may appear later
+	Folders   []string      // where files are removed; may appear later; no component is a link
 	Patterns  []string      // of path.Match: on the file's name, or with '/' on its path in the folder
 	Recursive bool          // folders in the folders too
 	OlderThan time.Duration `toml:"older_than"` // by modification time; 0: age does not count
@@ -57,18 +56,15 @@ func readConfig(table plugins.Table) (config, error) {
 			return c, fmt.Errorf("config key %q: %w", key, err)
 		}
 		if abs == string(filepath.Separator) {
-			return c, fmt.Errorf("config key %q: refusing to remove files in %s", key, abs)
+			return c, fmt.Errorf("config key %q: refusing to remove files in %q", key, abs)
 		}
-		c.Folders[i] = abs
-		info, err := os.Lstat(abs)
+		c.Folders[i] = filepath.Clean(folder) // relative ones stay so: the way to the working directory is not judged
+		root, err := openFolder(c.Folders[i])
 		switch {
-		case errors.Is(err, fs.ErrNotExist):
-		case err != nil:
+		case err == nil:
+			root.Close()
+		case !errors.Is(err, fs.ErrNotExist):
 			return c, fmt.Errorf("config key %q: %w", key, err)
-		case info.Mode().Type() == fs.ModeSymlink:
-			return c, fmt.Errorf("config key %q: %s is a link; name the folder itself", key, abs)
-		case !info.IsDir():
-			return c, fmt.Errorf("config key %q: %s is not a folder", key, abs)
 		}
 	}
 	for i, p := range c.Patterns {

@@ -20,26 +20,6 @@ type garbage struct {
 	why  string
 }
 
-// openFolder opens a folder that may not be a link itself.
-func openFolder(folder string) (*os.Root, error) {
-	before, err := os.Lstat(folder)
-	if err != nil {
-		return nil, err
-	}
-	if !before.IsDir() {
-		return nil, fmt.Errorf("%s is not a folder but a %v: left alone", folder, before.Mode().Type())
-	}
-	root, err := os.OpenRoot(folder)
-	if err != nil {
-		return nil, err
-	}
-	if now, err := root.Stat("."); err != nil || !os.SameFile(before, now) {
-		root.Close()
-		return nil, fmt.Errorf("%s was replaced while it was opened: left alone", folder)
-	}
-	return root, nil
-}
-
 // find lists what the configuration calls garbage in one folder, oldest first.
 func (c *config) find(ctx context.Context, root *os.Root, now time.Time) ([]garbage, error) {
 	var found []garbage

@@ -32,6 +32,16 @@ func plant(t *testing.T, dir string, ages map[string]time.Duration) {
 	}
 }
 
+// tempDir is one without a link on the way, as there is on some systems.
+func tempDir(t *testing.T) string {
+	t.Helper()
+	dir, err := filepath.EvalSymlinks(t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	return dir
+}
+
 func left(t *testing.T, dir string) string {
 	t.Helper()
 	var names []string
@@ -94,7 +104,7 @@ func TestCollects(t *testing.T) {
 			".hidden.log a.log b.log c.log d.log future.log keep.txt sub/deep/f.log sub/e.log sub/g.txt"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			dir := t.TempDir()
+			dir := tempDir(t)
 			plant(t, dir, files)
 			c.table["folders"] = []any{dir}
 			gc := leadingCollector(t, c.table)
@@ -111,7 +121,7 @@ func TestCollects(t *testing.T) {
 }
 
 func TestNothingBehindALinkIsRemoved(t *testing.T) {
-	outside, dir := t.TempDir(), t.TempDir()
+	outside, dir := tempDir(t), tempDir(t)
 	plant(t, outside, map[string]time.Duration{"precious.log": 10 * day})
 	plant(t, dir, map[string]time.Duration{"sub/a.log": 10 * day})
 	for name, target := range map[string]string{
@@ -142,6 +152,100 @@ func TestNothingBehindALinkIsRemoved(t *testing.T) {
 		t.Errorf("have %v", err)
 	}
 	if have := left(t, outside); have != "precious.log" {
+		t.Errorf("outside: have %q", have)
+	}
+}
+
+// A link anywhere on the way to a folder is refused, when it is configured and
+// at each run; what is above the working directory is not judged.
+func TestNoLinkOnTheWay(t *testing.T) {
+	dir := tempDir(t)
+	plant(t, dir, map[string]time.Duration{"w/real/d/1.log": 10 * day})
+	if err := os.Symlink("real", filepath.Join(dir, "w/linkdir")); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Symlink(dir, dir+".link"); err != nil {
+		t.Fatal(err)
+	}
+	table := func(folder string) plugins.Table {
+		return plugins.Table{"folders": []any{folder}, "patterns": []any{"*"}, "older_than": "1s", "recursive": true}
+	}
+	t.Chdir(dir + ".link")
+	for folder, link := range map[string]string{
+		"./w/linkdir/d":                      `"w/linkdir" is a link`,
+		"w/linkdir":                          `"w/linkdir" is a link`,
+		filepath.Join(dir, "w/linkdir/d"):    `w/linkdir" is a link`,
+		filepath.Join(dir+".link", "w/real"): `.link" is a link`,
+	} {
+		if _, err := readConfig(table(folder)); err == nil || !strings.Contains(err.Error(), link) {
+			t.Errorf("configured %s: have %v, want %q", folder, err, link)
+		}
+		gc := leadingCollector(t, table(dir))
+		if err := gc.collect(t.Context(), filepath.Clean(folder)); err == nil || !strings.Contains(err.Error(), link) {
+			t.Errorf("run in %s: have %v, want %q", folder, err, link)
+		}
+		for _, open := range []func(string) (*os.Root, error){openPlain, walkPlain} {
+			if root, err := open(filepath.Clean(folder)); err == nil {
+				root.Close()
+				t.Errorf("%s is opened", folder)
+			}
+		}
+	}
+	if have := left(t, filepath.Join(dir, "w/real")); have != "d/1.log" {
+		t.Fatalf("have %q", have)
+	}
+	gc := leadingCollector(t, table("./w/real/d"))
+	if err := gc.collect(t.Context(), gc.conf.Folders[0]); err != nil {
+		t.Fatal(err)
+	}
+	if have := left(t, filepath.Join(dir, "w/real")); have != "" {
+		t.Errorf("have %q", have)
+	}
+	for _, folder := range []string{"w/real", "../" + filepath.Base(dir) + "/w", ".", dir} {
+		for _, open := range []func(string) (*os.Root, error){openPlain, walkPlain} {
+			if root, err := open(folder); err != nil {
+				t.Errorf("%s: %v", folder, err)
+			} else {
+				root.Close()
+			}
+		}
+	}
+}
+
+// A component of the path changes between folder and link all the time.
+func TestComponentThatFlips(t *testing.T) {
+	outside, dir := tempDir(t), tempDir(t)
+	plant(t, outside, map[string]time.Duration{"d/precious.log": 10 * day})
+	plant(t, dir, map[string]time.Duration{"mid/d/a.log": 10 * day})
+	mid := filepath.Join(dir, "mid")
+	gc := leadingCollector(t, plugins.Table{"folders": []any{filepath.Join(mid, "d")}, "patterns": []any{"*"}, "older_than": "1s", "recursive": true})
+	stop, done := make(chan struct{}), make(chan struct{})
+	go func() {
+		defer close(done)
+		for {
+			select {
+			case <-stop:
+				return
+			default:
+			}
+			os.Rename(mid, mid+".away")
+			os.Symlink(outside, mid)
+			os.Remove(mid)
+			os.Rename(mid+".away", mid)
+		}
+	}()
+	for end := time.Now().Add(500 * time.Millisecond); time.Now().Before(end); {
+		_ = gc.collect(t.Context(), filepath.Join(mid, "d")) // refused, or nothing there, or done
+		if root, err := walkPlain(filepath.Join(mid, "d")); err == nil {
+			if _, err := root.Stat("precious.log"); err == nil {
+				t.Error("the walk followed the link")
+			}
+			root.Close()
+		}
+	}
+	close(stop)
+	<-done
+	if have := left(t, outside); have != "d/precious.log" {
 		t.Errorf("outside: have %q", have)
 	}
 }
@@ -184,7 +288,7 @@ func TestChangedSinceItWasJudged(t *testing.T) {
 		"gone": func(t *testing.T, dir, _ string) { os.RemoveAll(filepath.Join(dir, "sub")) },
 	} {
 		t.Run(name, func(t *testing.T) {
-			outside, dir := t.TempDir(), t.TempDir()
+			outside, dir := tempDir(t), tempDir(t)
 			plant(t, dir, map[string]time.Duration{"sub/a.log": 10 * day})
 			gc := leadingCollector(t, plugins.Table{"folders": []any{dir}, "patterns": []any{"*"}, "older_than": "1s", "recursive": true})
 			root, err := openFolder(dir)
@@ -205,7 +309,7 @@ func TestChangedSinceItWasJudged(t *testing.T) {
 }
 
 func TestNothingIsRemovedWithoutLeading(t *testing.T) {
-	dir := t.TempDir()
+	dir := tempDir(t)
 	plant(t, dir, map[string]time.Duration{"a.log": 10 * day})
 	gc := newCollector()
 	if err := gc.Configure(t.Context(), plugins.Table{"folders": []any{dir}, "patterns": []any{"*"}, "older_than": "1s"}); err != nil {
@@ -220,7 +324,7 @@ func TestNothingIsRemovedWithoutLeading(t *testing.T) {
 }
 
 func TestRunsWhileLeading(t *testing.T) {
-	dir := t.TempDir()
+	dir := tempDir(t)
 	gc := newCollector()
 	if err := gc.Configure(t.Context(), plugins.Table{"folders": []any{dir, dir + ".later"}, "patterns": []any{"*"}, "older_than": "1s", "every": "100ms"}); err != nil {
 		t.Fatal(err)
@@ -248,7 +352,7 @@ func TestRunsWhileLeading(t *testing.T) {
 }
 
 func TestConfigErrors(t *testing.T) {
-	dir := t.TempDir()
+	dir := tempDir(t)
 	plant(t, dir, map[string]time.Duration{"file": 0})
 	link := filepath.Join(dir, "link")
 	if err := os.Symlink(dir, link); err != nil {
