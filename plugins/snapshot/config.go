@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
+	"path"
 	"path/filepath"
 	"strings"
 	"time"
@@ -15,16 +16,21 @@ import (
 // config is the plugin's table. Relative folders are relative to the plugin's
 // working directory, which is the folder of the configuration file.
 type config struct {
-	Source string        // the folder to copy; may appear later
-	Dir    string        // where the snapshots are; made if it is missing
-	Every  time.Duration // from one snapshot to the next
-	Keep   int           // snapshots kept
+	Source  string        // the folder to copy; may appear later
+	Dir     string        // where the snapshots are; made if it is missing
+	Every   time.Duration // from one snapshot to the next
+	Keep    int           // snapshots kept
+	Exclude []string      // patterns of path.Match: on the name, or with '/' on the path in the source
 }
 
 const shortestEvery = 100 * time.Millisecond
 
+// unfinished is what a file is usually called that a program writes beside its
+// place and renames when it is whole.
+const unfinished = ".*.tmp"
+
 func readConfig(table plugins.Table) (config, error) {
-	c := config{Every: time.Minute, Keep: 5}
+	c := config{Every: time.Minute, Keep: 5, Exclude: []string{unfinished}}
 	if err := table.Decode(&c); err != nil {
 		return c, err
 	}
@@ -37,6 +43,18 @@ func readConfig(table plugins.Table) (config, error) {
 		return c, fmt.Errorf(`config key "every": %v is too short, the least is %v`, c.Every, shortestEvery)
 	case c.Keep < 1:
 		return c, fmt.Errorf(`config key "keep": %d snapshots cannot be kept, the least is 1`, c.Keep)
+	}
+	for i, p := range c.Exclude {
+		key := fmt.Sprintf("exclude[%d]", i)
+		if p == "" {
+			return c, fmt.Errorf("config key %q is empty", key)
+		}
+		if _, err := path.Match(p, "x"); err != nil {
+			return c, fmt.Errorf("config key %q: %q is no pattern: %w", key, p, err)
+		}
+		if path.IsAbs(p) || strings.Contains("/"+p+"/", "/../") {
+			return c, fmt.Errorf("config key %q: %q can match nothing; patterns are relative to the source", key, p)
+		}
 	}
 	for _, k := range []struct {
 		key  string
@@ -60,6 +78,20 @@ func readConfig(table plugins.Table) (config, error) {
 		return c, fmt.Errorf(`config key "dir": %s is inside source %s; a snapshot would copy the snapshots: choose a folder beside it`, c.Dir, c.Source)
 	}
 	return c, nil
+}
+
+// excludes returns the pattern that leaves p out, or "".
+func (c *config) excludes(p string) string {
+	for _, pattern := range c.Exclude {
+		subject := p
+		if !strings.Contains(pattern, "/") {
+			subject = path.Base(p)
+		}
+		if ok, _ := path.Match(pattern, subject); ok { // validated
+			return pattern
+		}
+	}
+	return ""
 }
 
 // resolve follows the links of the part of path that exists.

@@ -19,13 +19,14 @@ import (
 // shorter while it was copied.
 var errChanged = errors.New("the file was replaced or cut while it was copied")
 
-// copyTree copies what is in from to to and notes it in m. It follows no link
-// and leaves neither folder. Every file and folder is synced.
-func copyTree(ctx context.Context, from, to *os.Root, m *manifest) error {
-	return copyFolder(ctx, from, to, ".", m)
+// copyTree copies what is in from to to, but for what is excluded, and notes it
+// in m. It follows no link and leaves neither folder. Every file and folder is
+// synced.
+func (c *config) copyTree(ctx context.Context, from, to *os.Root, m *manifest) error {
+	return c.copyFolder(ctx, from, to, ".", m)
 }
 
-func copyFolder(ctx context.Context, from, to *os.Root, folder string, m *manifest) error {
+func (c *config) copyFolder(ctx context.Context, from, to *os.Root, folder string, m *manifest) error {
 	f, err := from.Open(folder)
 	if err != nil {
 		return err
@@ -45,9 +46,16 @@ func copyFolder(ctx context.Context, from, to *os.Root, folder string, m *manife
 			return context.Cause(ctx)
 		}
 		p := path.Join(folder, e.Name())
-		err := copyEntry(ctx, from, to, p, m)
+		if pattern := c.excludes(p); pattern != "" {
+			m.Skipped = append(m.Skipped, skipped{p, "excluded by " + pattern})
+			m.excluded++
+			continue
+		}
+		err := c.copyEntry(ctx, from, to, p, m)
 		if errors.Is(err, fs.ErrNotExist) {
-			continue // it has gone since the folder was listed
+			m.vanished++ // since the folder was listed
+			m.Skipped = append(m.Skipped, skipped{p, "removed while it was copied"})
+			continue
 		}
 		if err != nil {
 			return err
@@ -66,7 +74,7 @@ func copyFolder(ctx context.Context, from, to *os.Root, folder string, m *manife
 	return to.Chtimes(folder, info.ModTime(), info.ModTime())
 }
 
-func copyEntry(ctx context.Context, from, to *os.Root, p string, m *manifest) error {
+func (c *config) copyEntry(ctx context.Context, from, to *os.Root, p string, m *manifest) error {
 	info, err := from.Lstat(p)
 	if err != nil {
 		return err
@@ -82,7 +90,7 @@ func copyEntry(ctx context.Context, from, to *os.Root, p string, m *manifest) er
 				return err
 			}
 			if !info.Mode().IsRegular() {
-				return copyEntry(ctx, from, to, p, m)
+				return c.copyEntry(ctx, from, to, p, m)
 			}
 		}
 		return fmt.Errorf("copy %s: %w, three times in a row", p, errChanged)
@@ -91,11 +99,7 @@ func copyEntry(ctx context.Context, from, to *os.Root, p string, m *manifest) er
 			return err
 		}
 		m.Folders = append(m.Folders, p)
-		err := copyFolder(ctx, from, to, p, m)
-		if errors.Is(err, fs.ErrNotExist) {
-			m.Skipped = append(m.Skipped, skipped{p, "removed while it was copied"})
-		}
-		return err
+		return c.copyFolder(ctx, from, to, p, m)
 	case fs.ModeSymlink:
 		target, err := from.Readlink(p)
 		if err != nil {

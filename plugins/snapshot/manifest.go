@@ -30,6 +30,9 @@ type manifest struct {
 	Folders []string   `json:"folders"`
 	Links   []link     `json:"links"`
 	Skipped []skipped  `json:"skipped"`
+
+	excluded int // of Skipped
+	vanished int // listed, and gone when they were to be copied
 }
 
 type file struct {

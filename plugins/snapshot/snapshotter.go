@@ -16,6 +16,10 @@ import (
 // not due earlier.
 const retryAfter = 10 * time.Second
 
+// tries is how often one snapshot is begun anew because files were removed
+// from the source meanwhile. The last one is taken without them.
+const tries = 5
+
 type snapshotter struct {
 	plugins.Duty
 	conf config
@@ -70,6 +74,9 @@ func (s *snapshotter) lead(ctx context.Context, t plugins.Transition) error {
 			continue
 		}
 		log.Printf("%s: %d files, %d bytes, in %v", n, len(m.Files), m.Bytes, time.Since(began).Round(time.Millisecond))
+		if m.vanished > 0 {
+			log.Printf("%s: %d files were removed while it was made, in each of %d tries: it may not fit together", n, m.vanished, tries)
+		}
 		if err := s.prune(ctx, dir); err != nil && ctx.Err() == nil {
 			log.Printf("removal of old snapshots failed: %v", err)
 		}
@@ -107,14 +114,31 @@ func (s *snapshotter) take(ctx context.Context, dir *os.Root, t plugins.Transiti
 		return n, nil, err
 	}
 	temp := building + n.String()
-	if err := dir.Mkdir(temp, 0o700); err != nil {
-		return n, nil, fmt.Errorf("begin a snapshot: %w", err)
+	var m *manifest
+	for try := 1; ; try++ {
+		if err := dir.Mkdir(temp, 0o700); err != nil {
+			return n, nil, fmt.Errorf("begin a snapshot: %w", err)
+		}
+		m = &manifest{
+			Format: 1, Role: t.Role, Token: t.Token, Worker: t.Worker, Time: n.at, Source: s.conf.Source,
+			Files: []file{}, Folders: []string{}, Links: []link{}, Skipped: []skipped{},
+		}
+		err = s.build(ctx, dir, temp, from, m)
+		if err != nil || m.vanished == 0 || try == tries {
+			break
+		}
+		// What has gone may have been replaced by what came after the folder
+		// was listed: a journal by a snapshot of its own, say.
+		if err = s.Check(); err == nil {
+			err = removeTree(dir, temp)
+		}
+		if err != nil {
+			break
+		}
 	}
-	m := &manifest{
-		Format: 1, Role: t.Role, Token: t.Token, Worker: t.Worker, Time: n.at, Source: s.conf.Source,
-		Files: []file{}, Folders: []string{}, Links: []link{}, Skipped: []skipped{},
+	if err == nil && m.excluded > 0 && len(m.Files)+len(m.Links)+len(m.Folders) == 0 {
+		err = errors.New("there is nothing to copy yet: everything in the source is excluded")
 	}
-	err = s.build(ctx, dir, temp, from, m)
 	if err == nil {
 		_, err = s.next(dir, t, n.at) // has a later leader been here meanwhile?
 	}
@@ -147,7 +171,7 @@ func (s *snapshotter) build(ctx context.Context, dir *os.Root, temp string, from
 		return err
 	}
 	defer to.Close()
-	if err := copyTree(ctx, from, to, m); err != nil {
+	if err := s.conf.copyTree(ctx, from, to, m); err != nil {
 		return err
 	}
 	if err := m.write(root); err != nil {
