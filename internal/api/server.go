@@ -31,6 +31,10 @@ type Server struct {
 	stop    func()
 	stopped <-chan struct{}
 	closing chan struct{}
+
+	// Warn gets a line about each trouble with the control socket, in any
+	// goroutine. Nil: nobody does. Set it before Serve.
+	Warn func(string)
 }
 
 // NewServer makes a server. Stop is called by a shutdown request and must
@@ -40,24 +44,65 @@ func NewServer(b Backend, stop func(), stopped <-chan struct{}) *Server {
 }
 
 // Serve answers on the listener until ctx ends, then lets open answers finish
-// for a moment and closes the listener. Call it once.
+// for a moment and closes the listener. A socket of [Listen] whose path is
+// removed is bound again within a second or two. Call Serve once.
 func (s *Server) Serve(ctx context.Context, l net.Listener) error {
 	h := &http.Server{Handler: s.handler(), ReadHeaderTimeout: headerLimit}
-	ended := make(chan error, 1)
-	go func() { ended <- h.Serve(l) }()
-	select {
-	case err := <-ended:
-		return fmt.Errorf("serve the control socket: %w", err)
-	case <-ctx.Done():
+	type end struct {
+		of  net.Listener
+		err error
 	}
-	close(s.closing)
-	farewell, cancel := context.WithTimeout(context.Background(), farewellTime)
-	defer cancel()
-	if err := h.Shutdown(farewell); err != nil {
-		h.Close()
+	ended, next := make(chan end), make(chan net.Listener)
+	quit, watched := make(chan struct{}), make(chan struct{})
+	begin := func(l net.Listener) { go func() { ended <- end{l, h.Serve(l)} }() }
+	tell := s.Warn
+	if tell == nil {
+		tell = func(string) {}
 	}
-	<-ended
-	return nil
+	go func() {
+		defer close(watched)
+		watch(l, quit, func(l net.Listener) { next <- l }, tell)
+	}()
+	current, open := l, 1
+	begin(l)
+	var failed error
+	for done := false; !done; {
+		select {
+		case e := <-ended:
+			open--
+			if e.of == current {
+				failed, done = fmt.Errorf("serve the control socket: %w", e.err), true
+			}
+		case l := <-next:
+			current.Close() // its path is not its own any more, and stays
+			current = l
+			begin(l)
+			open++
+		case <-ctx.Done():
+			done = true
+		}
+	}
+	close(quit)
+	for done := false; !done; {
+		select {
+		case l := <-next:
+			l.Close()
+		case <-watched:
+			done = true
+		}
+	}
+	if failed == nil {
+		close(s.closing)
+		farewell, cancel := context.WithTimeout(context.Background(), farewellTime)
+		defer cancel()
+		if err := h.Shutdown(farewell); err != nil {
+			h.Close()
+		}
+	}
+	for current.Close(); open > 0; open-- {
+		<-ended
+	}
+	return failed
 }
 
 func (s *Server) handler() http.Handler {

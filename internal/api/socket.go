@@ -54,7 +54,7 @@ func Listen(path string) (net.Listener, error) {
 		l.Close()
 		return nil, fmt.Errorf("bind the control socket %s: %w", path, err)
 	}
-	return &ownSocket{l, path, ours}, nil
+	return &ownSocket{l, path, ours, ownerID(filepath.Dir(path))}, nil
 }
 
 // ownSocket removes its path when it is closed, unless somebody replaced it.
@@ -62,6 +62,8 @@ type ownSocket struct {
 	*net.UnixListener
 	path string
 	ours fs.FileInfo
+	// folderUID is whose the folder was when the socket was bound in it.
+	folderUID int
 }
 
 func (s *ownSocket) Close() error {
