@@ -78,6 +78,7 @@ func (r *reader) crossCheck(c *Config) {
 		}
 		r.program(joinPath(at, "command"), role.Command, role)
 		r.plugins(at, role)
+		r.hints(at, role)
 	}
 	r.listeners(c)
 }
@@ -224,6 +225,28 @@ func (r *reader) plugins(at string, role *Role) {
 			first[p.Name] = i
 		}
 		r.program(joinPath(here, "command"), p.Command, role)
+	}
+}
+
+// placeholder is {NAME} of a hint; ${NAME} is the shell's.
+var placeholder = regexp.MustCompile(`(^|[^$])\{([A-Za-z][A-Za-z0-9_-]*)\}`)
+
+func (r *reader) hints(at string, role *Role) {
+	var names []string
+	for _, l := range role.Listen {
+		names = append(names, l.Name)
+	}
+	for i, hint := range role.Hints {
+		for _, m := range placeholder.FindAllStringSubmatch(hint, -1) {
+			if slices.Contains(names, m[2]) {
+				continue
+			}
+			there := "there are " + strings.Join(names, ", ")
+			if len(names) == 0 {
+				there = "it has none"
+			}
+			r.badNear(indexPath(joinPath(at, "hints"), i), nearest(m[2], names), "{%s} is no listener of the role; %s", m[2], there)
+		}
 	}
 }
 

@@ -70,7 +70,9 @@ type Plugin struct {
 	Command []string // the first word is absolute, or to be found in PATH
 	SHA256  string
 	Env     map[string]string
-	Table   map[string]any // its config, as it stands in the file
+	// AutoMTLS encrypts the connection to it.
+	AutoMTLS bool
+	Table    map[string]any // its config, as it stands in the file
 }
 
 // Worker is one [[role.NAME.worker]] table.

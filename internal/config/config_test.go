@@ -370,3 +370,42 @@ func TestNearest(t *testing.T) {
 		}
 	}
 }
+
+func TestRuntimeDirOfBroken(t *testing.T) {
+	for text, want := range map[string]string{
+		"[supervisor]\nruntime_dir = \"r\" # here\n[role.kv\n":      "r",
+		"[supervisor]\nruntime_dir = 'r'\nlog_level = info\n":       "r",
+		"supervisor.runtime_dir = \"r\"\n= 1\n":                     "r",
+		"[supervisor]\nlog_level = info\n":                          "default",
+		"#runtime_dir = \"r\"\n= 1\n":                               "default",
+		"[supervisor]\nruntime_dir = r\n":                           "",
+		"[supervisor]\nruntime_dir = \"r\n":                         "",
+		"[role.kv]\nruntime_dir = \"r\"\n= 1\n":                     "",
+		"[supervisor]\nruntime_dir = \"r\"\nruntime_dir = \"s\"\n":  "",
+		"x = \"\"\"\n[supervisor]\nruntime_dir = \"r\"\n":           "",
+		"[role.kv]\nenv = { runtime_dir = \"r\" }\n[supervisor]\n=": "",
+	} {
+		file := write(t, text)
+		dir, told := RuntimeDirOfBroken(file)
+		switch want {
+		case "r":
+			want = filepath.Join(filepath.Dir(file), "r")
+		case "default":
+			want = DefaultRuntimeDir()
+		}
+		if dir != want || told != (want != "") {
+			t.Errorf("%q: %q, %v; want %q", text, dir, told, want)
+		}
+	}
+}
+
+func TestSignalWithItsPrefixAndHints(t *testing.T) {
+	c, err := Load(write(t, "[role.kv]\ncommand = [\"sh\"]\nstop_signal = \"SIGINT\"\nhints = [\"curl {http} ${HOME} {}\"]\n[[role.kv.listen]]\nname = \"http\"\naddress = \":0\"\n"))
+	if err != nil || c.Roles[0].StopSignal != "INT" {
+		t.Errorf("%+v, %v", c, err)
+	}
+	_, err = Load(write(t, "[role.kv]\ncommand = [\"sh\"]\nhints = [\"curl {htp}\"]\n[[role.kv.listen]]\nname = \"http\"\naddress = \":0\"\n"))
+	if err == nil || !strings.Contains(err.Error(), "{htp} is no listener") || !strings.Contains(err.Error(), `did you mean "http"`) {
+		t.Errorf("an unknown name in a hint: %v", err)
+	}
+}

@@ -2,6 +2,7 @@ package config
 
 import (
 	"math"
+	"strings"
 	"time"
 
 	"github.com/standbyd/standbyd/supervisor"
@@ -78,9 +79,9 @@ var roleKeys = []key[Role]{
 		"from the start of a worker until it must have said that it is ready"),
 	duration("stop_timeout", func(r *Role) *time.Duration { return &r.StopTimeout }, time.Millisecond, day,
 		"from `stop_signal` until a worker that is still there is killed, with its process group"),
-	choice("stop_signal", func(r *Role) *string { return &r.StopSignal },
+	withoutPrefix("SIG", choice("stop_signal", func(r *Role) *string { return &r.StopSignal },
 		[]string{"TERM", "INT", "QUIT", "HUP", "USR1", "USR2", "KILL"},
-		"signal that asks a worker to stop"),
+		"signal that asks a worker to stop; `SIGTERM` is read as `TERM`")),
 	duration("drain_timeout", func(r *Role) *time.Duration { return &r.DrainTimeout }, time.Millisecond, day,
 		"from the end of a leader's term until its work for it must have returned; else the process ends itself"),
 	duration("fence_timeout", func(r *Role) *time.Duration { return &r.FenceTimeout }, time.Millisecond, day,
@@ -134,6 +135,8 @@ var pluginKeys = []key[Plugin]{
 		"SHA-256 of the program, in hex; when set, a program with another one is not started"),
 	environment("env", func(p *Plugin) *map[string]string { return &p.Env },
 		"environment variables of the plugin, beside PATH, HOME, LANG, TZ and the like"),
+	boolean("auto_mtls", func(p *Plugin) *bool { return &p.AutoMTLS },
+		"encrypt the connection to the plugin with certificates made at each start, which takes about 20 ms more; without it the socket is guarded by its folder's mode 0700"),
 	{name: "config", kind: "table", def: "none",
 		doc: "settings of the plugin itself; the plugin checks them, see its own documentation. Relative paths in it start at the config file's folder",
 		read: func(r *reader, n node, p *Plugin) {
@@ -148,6 +151,18 @@ var pluginKeys = []key[Plugin]{
 			return p.Table
 		},
 	},
+}
+
+// withoutPrefix also accepts a word with a prefix before it.
+func withoutPrefix[T any](prefix string, k key[T]) key[T] {
+	read := k.read
+	k.read = func(r *reader, n node, into *T) {
+		if v, ok := n.value.(string); ok {
+			n.value = strings.TrimPrefix(v, prefix)
+		}
+		read(r, n, into)
+	}
+	return k
 }
 
 // described replaces the default that the documentation shows.

@@ -1,10 +1,12 @@
 package config
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"unicode/utf8"
@@ -70,6 +72,51 @@ func FoldersOf(file string) (runtimeDir, stateDir string, err error) {
 		}
 	}
 	return daemon.RuntimeDir, daemon.StateDir, nil
+}
+
+var (
+	tableLine   = regexp.MustCompile(`^\s*\[`)
+	daemonTable = regexp.MustCompile(`^\s*\[\s*supervisor\s*\]\s*(#.*)?$`)
+	runtimeLine = regexp.MustCompile(`^\s*(supervisor\s*\.\s*)?runtime_dir\s*=\s*("[^"\\]*"|'[^']*')\s*(#.*)?$`)
+)
+
+// RuntimeDirOfBroken returns the runtime folder of a file that is no valid
+// TOML, read line by line; the default one if no line is about it. told is
+// false if some line is and cannot be read without doubt.
+func RuntimeDirOfBroken(file string) (dir string, told bool) {
+	raw, err := readFile(file)
+	if err != nil {
+		return "", false
+	}
+	absolute, err := filepath.Abs(file)
+	if err != nil {
+		return "", false
+	}
+	r := &reader{file: file, dir: filepath.Dir(absolute)}
+	if bytes.Contains(raw, []byte(`"""`)) || bytes.Contains(raw, []byte("'''")) {
+		return "", false // a line may be part of a string
+	}
+	inTop, inDaemon, found := true, false, ""
+	for line := range strings.Lines(string(raw)) {
+		line = strings.TrimRight(line, "\r\n")
+		if tableLine.MatchString(line) {
+			inTop, inDaemon = false, daemonTable.MatchString(line)
+		}
+		if !strings.Contains(line, "runtime_dir") || strings.HasPrefix(strings.TrimSpace(line), "#") {
+			continue
+		}
+		m := runtimeLine.FindStringSubmatch(line)
+		if m == nil || found != "" || m[1] == "" && !inDaemon || m[1] != "" && !inTop {
+			return "", false
+		}
+		if found = m[2][1 : len(m[2])-1]; found == "" {
+			return "", false
+		}
+	}
+	if found == "" {
+		return DefaultRuntimeDir(), true
+	}
+	return r.resolve(found), true
 }
 
 func readFile(file string) ([]byte, error) {
