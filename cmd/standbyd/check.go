@@ -35,13 +35,13 @@ func (a *app) checkVerb() *cobra.Command {
 		for _, w := range c.Warnings {
 			fmt.Fprintf(a.stderr, "%s (warning)\n", w)
 		}
-		if err := c.Print(a.stdout); err != nil {
-			return fmt.Errorf("write: %w", err)
-		}
 		if *plugins {
 			if bad := a.checkPlugins(ctx, c, file); len(bad) > 0 {
 				return errConfigOf(bad)
 			}
+		}
+		if err := c.Print(a.stdout); err != nil {
+			return fmt.Errorf("write: %w", err)
 		}
 		fmt.Fprintf(a.stderr, "%s is good: %s\n", file, summary(c))
 		return nil
@@ -129,6 +129,7 @@ func hostConfig(c *config.Config, r config.Role, p config.Plugin, log hclog.Logg
 	return host.Config{
 		Name: p.Name, Command: p.Command, Dir: filepath.Dir(c.File), SHA256: p.SHA256, Table: p.Table,
 		Env: env, Timeout: max(r.HookTimeout, time.Millisecond), Logger: log,
+		AutoMTLS: p.AutoMTLS,
 	}
 }
 

@@ -48,7 +48,7 @@ func TestWithoutADaemon(t *testing.T) {
 		{"run -c broken.toml", exitUsage, "broken.toml:2:1: role.kv.wokers: unknown key; did you mean \"workers\"?\nbroken.toml:3:8: "},
 		{"check -c broken.toml", exitUsage, "broken.toml:1:1: role.kv: has no command"},
 		{"check -c syntax.toml", exitUsage, "syntax.toml:1:"},
-		{"status -c syntax.toml", exitUsage, "syntax.toml:1:"},
+		{"status -c syntax.toml", exitNoDaemon, "syntax.toml:1:"},
 		{"status -c none.toml", exitUsage, "none.toml: no such file or directory"},
 		{"run -c none.toml", exitUsage, "none.toml: no such file or directory"},
 		{"run -c .", exitUsage, "it is a folder"},

@@ -100,6 +100,7 @@ func TestEveryVerb(t *testing.T) {
 		{"inspect none", exitFailed, "none"},
 		{"signal kv/0 NOPE", exitUsage, "NOPE"},
 		{"drill kv --fault hug", exitUsage, "kill and stop"},
+		{"history -n -1", exitUsage, "-n -1"},
 		{"status -o yaml", exitUsage, "table and json"},
 		{"run", exitFailed, fmt.Sprintf("pid %d", os.Getpid())},
 	} {
@@ -110,7 +111,7 @@ func TestEveryVerb(t *testing.T) {
 	}
 
 	d.must("wait", "kv", "--for", "ready", "-T", "50s")
-	if out := d.must("inspect", s.Roles[0].Segment); !strings.Contains(out, "generation 1") || !strings.Contains(out, "crash") || strings.Count(out, "alive") != 4 {
+	if out := d.must("inspect", s.Roles[0].Segment); !strings.Contains(out, "generation 1") || !strings.Contains(out, "crash") || !strings.Contains(out, "kv-2") || strings.Count(out, "alive") != 4 {
 		t.Errorf("inspect:\n%s", out)
 	}
 	var v segmentView
@@ -219,5 +220,45 @@ func TestMissingProgramIsTheRolesState(t *testing.T) {
 	}
 	if !strings.Contains(d.stderr.String(), "not-there does not exist (yet)") {
 		t.Errorf("no warning in the log:\n%s", d.stderr.String())
+	}
+}
+
+// TestOneSignalSentTwice: as timeout(1) does, to the process and to its group.
+// And a second run names the first one also when only the runtime folder is
+// the same; and the control socket comes back.
+func TestOneSignalSentTwice(t *testing.T) {
+	d := start(t, "")
+	d.must("wait", "kv", "-T", "50s")
+	raw, err := os.ReadFile(d.file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	other := filepath.Join(d.dir, "other.toml")
+	text := strings.Replace(string(raw), `state_dir = "state"`, `state_dir = "elsewhere"`, 1)
+	if err := os.WriteFile(other, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if code, _, stderr := call("run", "-c", other); code != exitFailed || !strings.Contains(stderr, fmt.Sprintf("pid %d", os.Getpid())) {
+		t.Errorf("run with another state folder: exit %d\n%s", code, stderr)
+	}
+	if err := os.WriteFile(other, []byte(text+"oops oops\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if code, stdout, stderr := call("status", "-c", other); code != exitDone || !strings.Contains(stdout, "led by") || !strings.Contains(stderr, "looking for the daemon in "+filepath.Join(d.dir, "run")) {
+		t.Errorf("status by a file that is no TOML: exit %d\n%s%s", code, stdout, stderr)
+	}
+
+	if err := os.Remove(filepath.Join(d.dir, "run", "standbyd.sock")); err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, "the daemon can be reached again", func() bool { code, _, _ := d.call("status"); return code == exitDone })
+	if !strings.Contains(d.stderr.String(), "it is bound again") {
+		t.Errorf("no warning in the log:\n%s", d.stderr.String())
+	}
+
+	d.signals <- os.Interrupt
+	d.signals <- os.Interrupt
+	if code := d.exit(); code != exitDone || strings.Contains(d.stderr.String(), "killing everything") {
+		t.Errorf("exit %d\n%s", code, d.stderr.String())
 	}
 }

@@ -4,6 +4,8 @@ import (
 	"bytes"
 	"context"
 	"fmt"
+	"path/filepath"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -38,6 +40,7 @@ type segmentView struct {
 	Members       []seatRow   `json:"members"`
 	Terms         []termEntry `json:"terms"` // oldest first
 	controlRemark string
+	role          string // by the path; "" if it does not tell
 }
 
 type seatRow struct {
@@ -100,7 +103,7 @@ func inspect(file string) (*segmentView, error) {
 		Proof:   word(p.Proof, map[uint8]string{shm.ProofGone: "gone", shm.ProofExiting: "exiting"}),
 		Preempt: word(p.Preempt, map[uint8]string{shm.PreemptSticky: "sticky", shm.PreemptLowestPID: "lowest-pid", shm.PreemptPriority: "priority"}),
 		Epoch:   e.Epoch(), EpochsBehind: e.Behind(),
-		Members: []seatRow{}, Terms: []termEntry{},
+		Members: []seatRow{}, Terms: []termEntry{}, role: roleOfSegment(file),
 	}
 	v.OwnerPID, v.Term = e.Owner()
 	v.Token = e.TokenOf(v.Term)
@@ -138,6 +141,19 @@ func inspect(file string) (*segmentView, error) {
 	return v, nil
 }
 
+// roleOfSegment is ROLE of a path .../roles/ROLE/segment.N, "" of another one.
+func roleOfSegment(file string) string {
+	absolute, err := filepath.Abs(file)
+	if err != nil {
+		return ""
+	}
+	dir := filepath.Dir(absolute)
+	if filepath.Base(filepath.Dir(dir)) != "roles" || !strings.HasPrefix(filepath.Base(absolute), "segment.") {
+		return ""
+	}
+	return filepath.Base(dir)
+}
+
 // word names a code; an unknown one shows its number.
 func word(code uint8, names map[uint8]string) string {
 	if s, ok := names[code]; ok {
@@ -171,6 +187,9 @@ func (v *segmentView) write(b *bytes.Buffer, p paint) {
 			who, ready = "standbyd", "-"
 		case m.Worker >= 0:
 			who = fmt.Sprint(m.Worker)
+			if v.role != "" {
+				who = fmt.Sprintf("%s-%d", v.role, m.Worker)
+			}
 		}
 		if m.Ready {
 			ready = "yes"

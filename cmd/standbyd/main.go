@@ -18,9 +18,14 @@ const version = "0.1.0-dev"
 func main() {
 	supervisor.Stage()
 	// Before anything else: a SIGTERM that comes while we start is an orderly stop too.
+	spared := signal.Ignored(syscall.SIGHUP) // as nohup does
 	signals := make(chan os.Signal, 8)
 	signal.Notify(signals, os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
-	os.Exit(run(withSignals(context.Background(), signals), os.Args, os.Stdin, os.Stdout, os.Stderr))
+	ctx := withSignals(context.Background(), signals)
+	if !spared && hasTerminal() {
+		ctx = withTerminal(ctx)
+	}
+	os.Exit(run(ctx, os.Args, os.Stdin, os.Stdout, os.Stderr))
 }
 
 // run is the whole program: args[0] is the program's name, the result its exit

@@ -89,7 +89,11 @@ func writeConfig(t *testing.T, extra string) (dir, file string) {
 	}
 	t.Cleanup(func() { os.RemoveAll(dir) })
 	file = filepath.Join(dir, "standbyd.toml")
-	text := fmt.Sprintf("[supervisor]\nruntime_dir = \"run\"\nstate_dir = \"state\"\n\n[role.kv]\ncommand = [%q]\nfailovers = 60\nhints = [\"curl http://{http}/\"]\n%s", self, extra)
+	hint := "true"
+	if strings.Contains(extra, `"http"`) {
+		hint = "curl http://{http}/"
+	}
+	text := fmt.Sprintf("[supervisor]\nruntime_dir = \"run\"\nstate_dir = \"state\"\n\n[role.kv]\ncommand = [%q]\nfailovers = 60\nhints = [%q]\n%s", self, hint, extra)
 	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
 		t.Fatal(err)
 	}

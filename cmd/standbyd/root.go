@@ -64,7 +64,10 @@ func (a *app) execute(ctx context.Context, args []string) int {
 	}
 	code := codeOf(err)
 	if code == exitNoDaemon {
-		fmt.Fprintf(a.stderr, "Start one with: %s\n", a.runLine())
+		if a.configFile == "" && a.socket == "" {
+			fmt.Fprintln(a.stderr, "If one runs with other folders, name them with -c FILE or --socket PATH.")
+		}
+		fmt.Fprintf(a.stderr, "Start one with: %s\nIt adopts workers that a dead standbyd left running: those go on and fail over by themselves.\n", a.runLine())
 	}
 	return code
 }
@@ -164,6 +167,16 @@ func (a *app) socketPath() (string, error) {
 		}
 	}
 	runtimeDir, _, err := a.folders()
+	var broken config.Problems
+	if errors.As(err, &broken) {
+		dir, told := config.RuntimeDirOfBroken(broken[0].File)
+		if !told {
+			return "", errConfigOf(append(broken, config.Problem{File: broken[0].File,
+				Msg: "so its runtime_dir is not known; name the daemon's socket with --socket PATH"}))
+		}
+		fmt.Fprintf(a.stderr, "%s (warning)\nstandbyd: the file is broken; looking for the daemon in %s\n", broken[0], dir)
+		runtimeDir, err = dir, nil
+	}
 	if err != nil {
 		return "", err
 	}

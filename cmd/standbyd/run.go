@@ -114,7 +114,7 @@ func (a *app) serve(ctx context.Context, c *config.Config, file string, wait boo
 	{ // Control socket: opened once the supervisor holds its folders.
 		events := sup.Subscribe(runCtx)
 		group.Add(func() error {
-			err := a.control(events, sup, c, file, stop, stopped)
+			err := a.control(events, sup, c, file, log, stop, stopped)
 			if err != nil {
 				log.Error("stopping: there is no control socket")
 			}
@@ -152,6 +152,7 @@ func (l *latch) once() {
 func (a *app) obey(ctx context.Context, log hclog.Logger, stop, kill func(), over <-chan struct{}) {
 	signals := signalsOf(ctx)
 	asked := 0
+	var first time.Time
 	done := ctx.Done()
 	for {
 		var name string
@@ -161,7 +162,10 @@ func (a *app) obey(ctx context.Context, log hclog.Logger, stop, kill func(), ove
 		case <-done:
 			name, done = "end of the context", nil
 		case s := <-signals:
-			if s == syscall.SIGHUP && !isTerminal(a.stdin) {
+			if asked == 1 && time.Since(first) < sameSignal {
+				continue
+			}
+			if s == syscall.SIGHUP && !startedInTerminal(ctx) {
 				log.Warn("SIGHUP is ignored: this version does not reload its config; restart standbyd, its workers go on")
 				continue
 			}
@@ -170,6 +174,7 @@ func (a *app) obey(ctx context.Context, log hclog.Logger, stop, kill func(), ove
 		asked++
 		switch asked {
 		case 1:
+			first = time.Now()
 			log.Info(name + ": stopping in order; once more kills everything at once")
 			stop()
 		default:
@@ -194,7 +199,7 @@ func signalName(s os.Signal) string {
 
 // control opens the control socket when the supervisor has begun, and serves
 // it until the supervisor has stopped.
-func (a *app) control(events <-chan supervisor.Event, sup *supervisor.Supervisor, c *config.Config, file string, stop func(), stopped <-chan struct{}) error {
+func (a *app) control(events <-chan supervisor.Event, sup *supervisor.Supervisor, c *config.Config, file string, log hclog.Logger, stop func(), stopped <-chan struct{}) error {
 	if !begun(events, stopped) {
 		<-stopped
 		return nil
@@ -215,7 +220,9 @@ func (a *app) control(events <-chan supervisor.Event, sup *supervisor.Supervisor
 		<-stopped
 		cancel()
 	}()
-	return api.NewServer(sup, stop, stopped).Serve(ctx, l)
+	server := api.NewServer(sup, stop, stopped)
+	server.Warn = func(line string) { log.Warn(line) }
+	return server.Serve(ctx, l)
 }
 
 // begun waits for the supervisor's first event; false if it could not begin.
@@ -261,9 +268,23 @@ func blamed(c *config.Config, err error) error {
 	}
 	var running *supervisor.AlreadyRunningError
 	if errors.As(err, &running) {
+		if running.PID == 0 {
+			running.PID = holderOf(running.Folder)
+		}
 		return fmt.Errorf("%w; stop it first, or give this one folders of its own (supervisor.runtime_dir, supervisor.state_dir)", err)
 	}
 	return err
+}
+
+// holderOf asks the daemon of a runtime folder who it is; 0 if it does not tell.
+func holderOf(runtimeDir string) int {
+	ctx, cancel := context.WithTimeout(context.Background(), time.Second)
+	defer cancel()
+	s, err := api.NewClient(filepath.Join(runtimeDir, api.SocketName)).Status(ctx)
+	if err != nil {
+		return 0
+	}
+	return s.Supervisor.PID
 }
 
 // settingError is a setting that the file allows and this machine does not.

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"os"
 	"syscall"
+	"time"
 )
 
 // errInterrupted is the cause of a context that a signal ended.
@@ -24,6 +25,34 @@ func signalsOf(ctx context.Context) <-chan os.Signal {
 	return signals
 }
 
+type terminalKey struct{}
+
+// withTerminal says that the program was started in a terminal: a SIGHUP is
+// then the terminal's end. It is asked at the start, because a terminal that
+// is gone is none any more.
+func withTerminal(ctx context.Context) context.Context {
+	return context.WithValue(ctx, terminalKey{}, true)
+}
+
+func startedInTerminal(ctx context.Context) bool { return ctx.Value(terminalKey{}) != nil }
+
+// hasTerminal tells whether this process has a terminal or is in its session.
+func hasTerminal() bool {
+	if isTerminal(os.Stdin) || isTerminal(os.Stderr) {
+		return true
+	}
+	tty, err := os.OpenFile("/dev/tty", os.O_RDWR|syscall.O_NOCTTY, 0)
+	if err != nil {
+		return false
+	}
+	tty.Close()
+	return true
+}
+
+// sameSignal is how long after the first one a signal still counts as the same
+// one: timeout(1) and terminals send it to the process and to its group.
+const sameSignal = 250 * time.Millisecond
+
 // interruptible returns a context that the first signal ends; the second one
 // ends the process at once, for a verb that hangs. Not for the daemon.
 func interruptible(ctx context.Context) (context.Context, context.CancelFunc) {
@@ -36,8 +65,11 @@ func interruptible(ctx context.Context) (context.Context, context.CancelFunc) {
 		case <-ctx.Done():
 			return
 		}
-		if s, ok := (<-signals).(syscall.Signal); ok {
-			os.Exit(128 + int(s))
+		first := time.Now()
+		for s := range signals {
+			if n, ok := s.(syscall.Signal); ok && time.Since(first) >= sameSignal {
+				os.Exit(128 + int(n))
+			}
 		}
 	}()
 	return ctx, func() { cancel(nil) }

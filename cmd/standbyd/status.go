@@ -133,6 +133,9 @@ func (a *app) historyVerb() *cobra.Command {
 	last := c.Flags().IntP("lines", "n", 0, "only the last `N` (0: all)")
 	f := addForm(c, "text", "json")
 	return a.verb(c, func(ctx context.Context, args []string) error {
+		if *last < 0 {
+			return usagef("-n %d: a number of lines is 0 (all) or more", *last)
+		}
 		client, err := a.client()
 		if err != nil {
 			return err

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"strings"
 	"syscall"
 	"testing"
@@ -81,5 +82,42 @@ func TestCtrlCReachesTheDaemonAlone(t *testing.T) {
 	}
 	if err := parent.Wait(); err != nil {
 		t.Errorf("the parent: %v", err)
+	}
+}
+
+// TestEndOfTheTerminalStopsInOrder: as when the window is closed, or the
+// terminal multiplexer's session killed.
+func TestEndOfTheTerminalStopsInOrder(t *testing.T) {
+	self, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	dir, file := writeConfig(t, "")
+	master, terminal := openPTY(t)
+	log, err := os.Create(filepath.Join(dir, "log"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer log.Close()
+	d := exec.Command(self, "run", "-c", file)
+	d.Env = append(os.Environ(), "STANDBYD_TEST_MAIN=1")
+	d.Stdin, d.Stdout, d.Stderr = terminal, terminal, log
+	d.SysProcAttr = &syscall.SysProcAttr{Setsid: true, Setctty: true}
+	if err := d.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { d.Process.Kill() })
+	terminal.Close()
+	said := func(what string) func() bool {
+		return func() bool {
+			raw, _ := os.ReadFile(log.Name())
+			return strings.Contains(string(raw), what)
+		}
+	}
+	eventually(t, "somebody leads", said(" leads, token"))
+	master.Close()
+	if err := d.Wait(); err != nil || !said("SIGHUP: stopping in order")() {
+		raw, _ := os.ReadFile(log.Name())
+		t.Errorf("after the end of the terminal: %v\n%s", err, raw)
 	}
 }
