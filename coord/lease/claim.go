@@ -48,17 +48,21 @@ func claimOf[T any](v View[T], h Held) *Claim[T] {
 func (c *Claim[T]) Read() (v T, err error) {
 	p := c.view.p
 	for {
+		pause(pointReadCommit)
 		w := p.commit.Load()
 		cell := p.cells[w&cellBits>>32]
 		if cell == nil {
 			return v, ErrDamaged
 		}
+		pause(pointReadCell)
 		shm.LoadValue(&v, cell)
+		pause(pointReadAgain)
 		if p.commit.Load() == w {
 			break
 		}
 	}
 	// Loaded after the value: see ReadAsOwner.
+	pause(pointReadOwner)
 	if p.owner.Load() != c.owner {
 		var zero T
 		return zero, ErrLost

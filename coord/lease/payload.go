@@ -107,7 +107,12 @@ func (p *Payload) publish() bool {
 // owner may write.
 func (p *Payload) look(owner uint64) bool {
 	p.ready, p.why = 0, ErrNotOwner
-	if !sameTerm(p.commit.Load(), owner) || p.owner.Load() != owner {
+	pause(pointLookCommit)
+	if !sameTerm(p.commit.Load(), owner) {
+		return false
+	}
+	pause(pointLookOwner)
+	if p.owner.Load() != owner {
 		return false
 	}
 	if p.slot < 0 {
@@ -115,6 +120,7 @@ func (p *Payload) look(owner uint64) bool {
 			p.why = ErrClosed
 			return false
 		}
+		pause(pointLookSlot)
 		if p.slot, p.phase, p.why = takeSlot(p.seg); p.why != nil {
 			return false
 		}
@@ -123,6 +129,7 @@ func (p *Payload) look(owner uint64) bool {
 	}
 	// Loaded (again) after the slot was taken: what its last holder committed
 	// must be seen before a cell of it is chosen.
+	pause(pointLookAgain)
 	c := p.commit.Load()
 	if !sameTerm(c, owner) {
 		return false
@@ -149,11 +156,13 @@ func (p *Payload) turn(c uint64) bool {
 // and its cell are others, and ours still is nobody else's.
 func (p *Payload) republish() bool {
 	for {
+		pause(pointPublishLoad)
 		c := p.commit.Load()
 		if !sameTerm(c, p.ready) {
 			p.ready, p.why = 0, ErrNotOwner
 			return false
 		}
+		pause(pointPublishAgain)
 		if next := after(c, p.next&cellBits); p.commit.CompareAndSwap(c, next) {
 			return p.turn(next)
 		}

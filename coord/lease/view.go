@@ -40,12 +40,15 @@ func (v *View[T]) Payload() *Payload { return v.p }
 func (v *View[T]) Snapshot() (value T, term uint64) {
 	p := v.p
 	for {
+		pause(pointReadCommit)
 		c := p.commit.Load()
 		cell := p.cells[c&cellBits>>32]
 		if cell == nil {
 			return value, 0
 		}
+		pause(pointReadCell)
 		shm.LoadValue(&value, cell)
+		pause(pointReadAgain)
 		if p.commit.Load() == c {
 			return value, termOf(c, p.owner.Load())
 		}
@@ -77,10 +80,16 @@ func load[T any](p *Payload, value *T) (commit uint64, err error) {
 // killed between any two instructions of it.
 func write[T any](p *Payload, owner uint64, value *T) (err error) {
 	p.busy.lock()
+	pause(pointWriteOwner)
 	if !p.begin(owner) {
 		err = p.why
-	} else if shm.StoreValue(p.cell(), value); !p.publish() {
-		err = p.why
+	} else {
+		pause(pointFill)
+		shm.StoreValue(p.cell(), value)
+		pause(pointPublish)
+		if !p.publish() {
+			err = p.why
+		}
 	}
 	p.count.write.add(err)
 	p.busy.unlock()
