@@ -7,6 +7,7 @@ import (
 	"iter"
 	"runtime/debug"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -60,6 +61,7 @@ const (
 	numWords
 	lookDead  = numWords
 	lookClock = numWords + 1
+	lookMore  = numWords + 2
 )
 
 func look(words ...int) (mask uint32) {
@@ -77,8 +79,8 @@ var (
 // pointAny is before a step of a test's own, which may look at everything.
 const pointAny = numPoints
 
-// reads is what the step after a point looks at.
-var reads = [numPoints + 1]uint32{
+// reads is what the step after a point looks at. Tests add points of their own.
+var reads = []uint32{
 	pointClaimEpoch:      look(wordEpoch),
 	pointClaimOwner:      look(wordOwner),
 	pointClaimBeat:       lookBeats,
@@ -114,7 +116,15 @@ var reads = [numPoints + 1]uint32{
 	pointPublishOwner:    look(wordOwner),
 	pointPublishBack:     look(wordActive),
 	pointRetire:          look(wordActive),
-	pointAny:             1<<(lookClock+1) - 1,
+	pointAny:             1<<(lookMore+1) - 1,
+}
+
+// ownNames are those of the points after pointAny.
+var ownNames []string
+
+func newPoint(name string, mask uint32) point {
+	reads, ownNames = append(reads, mask), append(ownNames, name)
+	return point(len(reads) - 1)
 }
 
 // process is one of the processes of a world.
@@ -205,7 +215,10 @@ type world struct {
 	told                         uint64   // latest term whose claim returned success
 	all                          uint64   // all of them, one bit each
 	may                          map[*process]uint64
-	quiet                        bool // the role is closed, and nobody owned or acted since
+	quiet                        bool             // the role is closed, and nobody owned or acted since
+	more                         []*atomic.Uint64 // further shared words
+	known                        []uint64         // further facts of a test's own checks
+	after, last                  func()           // its own checks, of a step and of the end
 	clock                        int64
 	began                        [2]int64 // when the last two epochs began
 }
@@ -280,6 +293,8 @@ func (w *world) story() string {
 			fmt.Fprintf(&b, "\n\tP%d dies", e.pid)
 		case e.at < numPoints:
 			fmt.Fprintf(&b, "\n\tP%d %v", e.pid, e.at)
+		case e.at > pointAny:
+			fmt.Fprintf(&b, "\n\tP%d %s", e.pid, ownNames[e.at-pointAny-1])
 		default:
 			fmt.Fprintf(&b, "\n\tP%d goes on", e.pid)
 		}
@@ -349,6 +364,11 @@ func (p *process) see(mask uint32) {
 	if mask>>lookClock&1 != 0 {
 		p.view = mix(p.view, uint64(p.w.clock))
 	}
+	if mask>>lookMore&1 != 0 {
+		for _, a := range p.w.more {
+			p.view = mix(p.view, a.Load())
+		}
+	}
 }
 
 func (w *world) deadOnes() (bits uint64) {
@@ -415,6 +435,12 @@ func (w *world) situation(last, left int) situation {
 	}
 	if w.quiet {
 		h = mix(h, 4)
+	}
+	for _, a := range w.more {
+		h = mix(h, a.Load())
+	}
+	for _, v := range w.known {
+		h = mix(h, v)
 	}
 	s.checked = h
 	return s
@@ -530,6 +556,9 @@ func (w *world) check(p *process) {
 			w.epochChanged(p, now)
 		}
 		w.epoch = now
+	}
+	if w.after != nil {
+		w.after()
 	}
 	if now := s.Commit.Load(); now != w.commit {
 		if old, c := shm.UnpackCommit(w.commit), shm.UnpackCommit(now); c.Term < old.Term {
@@ -672,6 +701,9 @@ func (w *world) end() {
 			w.fail("P%d waits for ever", p.pid)
 			return
 		}
+	}
+	if w.last != nil {
+		w.last()
 	}
 	if !w.tagged {
 		return
