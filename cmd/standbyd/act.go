@@ -178,6 +178,7 @@ func (a *app) waitVerb() *cobra.Command {
 // await returns the role once it is as wanted. Otherwise the error is why it
 // was not when last seen; it is final if ctx has not ended.
 func (a *app) await(ctx context.Context, client *api.Client, name, what string) (*supervisor.RoleStatus, error) {
+	seen := fmt.Errorf("nobody has answered on %s yet", client.Socket())
 	for {
 		changes, cancel := context.WithCancel(ctx)
 		changed := make(chan struct{}, 1)
@@ -194,9 +195,14 @@ func (a *app) await(ctx context.Context, client *api.Client, name, what string) 
 		last := error(nil)
 		for last == nil || changes.Err() == nil {
 			s, err := client.Status(ctx)
+			if err != nil && ctx.Err() != nil {
+				// The end of the time is no news of the role.
+				last = seen
+				break
+			}
 			if err != nil {
-				last = err
-				if !errors.Is(err, api.ErrNoDaemon) && ctx.Err() == nil && !errors.Is(err, api.ErrNoAnswer) {
+				last, seen = err, err
+				if !errors.Is(err, api.ErrNoDaemon) && !errors.Is(err, api.ErrNoAnswer) {
 					cancel()
 					return nil, err
 				}
@@ -212,6 +218,7 @@ func (a *app) await(ctx context.Context, client *api.Client, name, what string) 
 				cancel()
 				return &r, nil
 			}
+			seen = last
 			select {
 			case <-changed:
 			case <-time.After(waitAnyhow):
