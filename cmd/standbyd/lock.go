@@ -120,7 +120,7 @@ func (a *app) lock(ctx context.Context, o lockOptions) error {
 	if err != nil {
 		return a.ownFailure(err)
 	}
-	signals, stop := lockSignals()
+	signals, stop := lockSignals(signalsOf(ctx))
 	defer stop()
 	l, err := a.awaitLock(ctx, store, o, signals)
 	if err != nil {
@@ -216,8 +216,9 @@ var forwarded = []os.Signal{
 	syscall.SIGHUP, syscall.SIGINT, syscall.SIGQUIT, syscall.SIGTERM, syscall.SIGUSR1, syscall.SIGUSR2,
 }
 
-// lockSignals takes the signals that are passed on.
-func lockSignals() (signals chan os.Signal, stop func()) {
+// lockSignals takes the signals that are passed on. What came before, between
+// the program's start and now, is in earlier.
+func lockSignals(earlier <-chan os.Signal) (signals chan os.Signal, stop func()) {
 	signals = make(chan os.Signal, 16)
 	for _, s := range forwarded {
 		if startIgnored[s] {
@@ -226,5 +227,16 @@ func lockSignals() (signals chan os.Signal, stop func()) {
 			signal.Notify(signals, s)
 		}
 	}
-	return signals, func() { signal.Stop(signals) }
+	for {
+		select {
+		case s := <-earlier:
+			select {
+			case signals <- s:
+			default:
+			}
+			continue
+		default:
+		}
+		return signals, func() { signal.Stop(signals) }
+	}
 }
