@@ -4,6 +4,7 @@ import (
 	"errors"
 	"strings"
 	"testing"
+	"unicode/utf8"
 
 	"github.com/standbyd/standbyd/coord/role"
 )
@@ -63,7 +64,7 @@ func TestForeignTextIsPrintable(t *testing.T) {
 		return false
 	})
 	for _, e := range w.sup.RecentEvents() {
-		if strings.ContainsAny(e.Text+e.Error, "\x1b\x00\xfe") {
+		if !utf8.ValidString(e.Text+e.Error) || strings.ContainsAny(e.Text+e.Error, "\x1b\x00") {
 			t.Errorf("%q %q", e.Text, e.Error)
 		}
 	}

@@ -52,7 +52,6 @@ type players struct {
 	object string
 	dir    string
 	path   string
-	until  int64
 	kills  int
 	all    []*victim
 }
