@@ -34,6 +34,27 @@ func claims(policy Policy, beats int) func(*process) {
 	}
 }
 
+// classic is claims by the classic verbs, through a handle of its own.
+func classic(beats int) func(*process) {
+	return func(p *process) {
+		e := Attach(p.w.seg)
+		term, err := e.TryClaim(p.pid, p.w.seg.Grace())
+		if err != nil {
+			return
+		}
+		p.w.granted(p, term)
+		for i := range beats {
+			p.know(1+i, term)
+			if e.BeatAsLeader(p.pid) != nil {
+				break
+			}
+			p.w.beaten(p, term)
+		}
+		p.know(100, term)
+		_ = e.StepDown(p.pid)
+	}
+}
+
 // beats owns the lease from the start, beats and releases.
 func beats(n int) func(*process) {
 	return func(p *process) {

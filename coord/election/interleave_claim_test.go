@@ -35,6 +35,17 @@ func TestInterleaveLowestPID(t *testing.T) {
 	})
 }
 
+// The classic verbs have short ways of their own.
+func TestInterleaveClassicVerbs(t *testing.T) {
+	k := walk{preemptions: every, deaths: 1}
+	k.none(t, func(w *world) {
+		w.sticky = false
+		w.add(1, classic(1))
+		w.add(2, classic(1))
+		w.add(90, advances(2)).free = true
+	})
+}
+
 // C3: a claim of the owner itself, healthy or sealed, beside one by staleness.
 func TestInterleaveOwnClaim(t *testing.T) {
 	k := walk{preemptions: every}

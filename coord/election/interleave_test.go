@@ -148,7 +148,8 @@ type process struct {
 	base   uint64 // of what it knows where its operation begins, or begins again
 	// What the checks know of its operation under way.
 	claimEpoch, beatEpoch uint64
-	loaded, odd           bool // the owner word; its term
+	control               uint64 // when its claim began
+	loaded, odd           bool   // the owner word; its term
 }
 
 type died struct{}
@@ -156,6 +157,9 @@ type died struct{}
 // pause hands over to the walk, which decides who goes on.
 func (p *process) pause(at point) {
 	p.at = at
+	if at == pointClaimEpoch {
+		p.control = p.w.seg.Control.Word.Load()
+	}
 	switch at {
 	case pointClaimEpoch, pointBeatOwner, pointPublishActive:
 		p.view, p.loaded = p.base, false // whatever it saw before counts no more
@@ -180,7 +184,7 @@ func (p *process) know(place int, values ...uint64) {
 	for _, v := range values {
 		p.base = mix(p.base, v)
 	}
-	p.view, p.claimEpoch, p.beatEpoch = p.base, 0, 0
+	p.view, p.claimEpoch, p.beatEpoch, p.control = p.base, 0, 0, 0
 }
 
 // await pauses until ready.
@@ -416,7 +420,7 @@ func (w *world) situation(last, left int) situation {
 		case p.done: // what it saw decides nothing any more
 			s.procs[i] = 2
 		default:
-			h := mix(mix(mix(p.view, uint64(p.at)), p.claimEpoch), p.beatEpoch)
+			h := mix(mix(mix(mix(p.view, uint64(p.at)), p.claimEpoch), p.beatEpoch), p.control)
 			if p.killed {
 				h = mix(h, 3)
 			}
@@ -614,6 +618,9 @@ func (w *world) ownerChanged(p *process, old, now uint64) {
 		if w.sticky || to > from {
 			w.fail("P%d takes term %d in epoch %d from P%d, which showed life in epoch %d", p.pid, t1, epoch, from, w.life)
 		}
+	}
+	if c := w.seg.Control.Word.Load(); c&^gateBit != 0 && c == p.control {
+		w.fail("P%d is granted term %d; it began when the control word forbade it", p.pid, t1)
 	}
 	w.holder, w.born, w.life = p, epoch, p.claimEpoch
 }
