@@ -231,6 +231,9 @@ func (s *Supervisor) awaitInstance(ctx context.Context) (release func(), err err
 			return nil, nil
 		case <-time.After(pause):
 		}
+		if ctx.Err() != nil { // both were ready
+			return nil, nil
+		}
 		if werr != nil {
 			return nil, werr
 		}
