@@ -20,6 +20,9 @@ import (
 
 // isDocumented reports whether err may be returned on a damaged segment.
 func isDocumented(err error) bool {
+	if errors.Is(err, shm.ErrGone) {
+		return true // the header is checked too, and was damaged
+	}
 	for _, k := range []error{
 		nil, ErrHeld, ErrNotOwner, ErrInvalidPID, ErrLost, ErrFenced, ErrTermsExhausted, ErrNoWriterSlot, ErrDamaged, ErrClosed,
 		election.ErrDamaged, election.ErrForbidden, election.ErrFenceTimeout, heartbeat.ErrFull, heartbeat.ErrInvalidPID, context.DeadlineExceeded,
