@@ -206,7 +206,21 @@ start_timeout = "10m"
 		out, err := d.try("status", "-o", "json")
 		return err == nil && strings.Contains(out, `"stopping"`), out
 	})
-	d.end(syscall.SIGTERM)
+	// Not at once: what follows within a quarter of a second is the same signal,
+	// sent to the process and to its group.
+	again := time.NewTicker(500 * time.Millisecond)
+	defer again.Stop()
+	limit := time.After(patience)
+	for ended := false; !ended; {
+		select {
+		case <-d.exited:
+			ended = true
+		case <-again.C:
+			d.cmd.Process.Signal(syscall.SIGTERM)
+		case <-limit:
+			t.Fatalf("standbyd is still there %s after a second SIGTERM", patience)
+		}
+	}
 	d.gone()
 }
 
