@@ -36,14 +36,20 @@ func roleDir(runtimeDir, role string) string { return filepath.Join(rolesDir(run
 func logsDir(stateDir string) string         { return filepath.Join(stateDir, "logs") }
 func historyPath(stateDir string) string     { return filepath.Join(stateDir, "history.jsonl") }
 
+// passage is the mode of the folders above the roles': users of roles pass
+// through to their own, and without root there are none.
+func passage() fs.FileMode {
+	if os.Geteuid() == 0 {
+		return 0o711
+	}
+	return 0o700
+}
+
 // prepareFolders makes the folders of a supervisor. The runtime folder must be
 // its own and writable by nobody else: whoever writes there could replace
 // segments and sockets.
 func prepareFolders(runtimeDir, stateDir string) error {
-	mode := fs.FileMode(0o700)
-	if os.Geteuid() == 0 {
-		mode = 0o711 // users of roles pass through to their own
-	}
+	mode := passage()
 	if err := os.MkdirAll(runtimeDir, mode); err != nil {
 		return &ConfigError{Field: "runtime_dir", Msg: "cannot be made", Err: err}
 	}

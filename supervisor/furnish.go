@@ -14,7 +14,7 @@ import (
 func (r *roleLoop) furnish() error {
 	r.strip()
 	uid, gid := r.user.owner()
-	if err := os.MkdirAll(rolesDir(r.sup.config.RuntimeDir), 0o711); err != nil {
+	if err := os.MkdirAll(rolesDir(r.sup.config.RuntimeDir), passage()); err != nil {
 		return fmt.Errorf("make the folder of role %s: %w", r.config.Name, err)
 	}
 	if err := os.MkdirAll(r.paths.dir, 0o700); err != nil {
