@@ -141,6 +141,7 @@ type seatView struct {
 	bars     bool // wants no leadership by failover
 	priority int32
 	joined   uint64
+	beat     uint64 // epoch of its last beat
 }
 
 // ringView is one term of the segment's ring. Times are mono ns, 0 unknown.

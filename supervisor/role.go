@@ -25,6 +25,7 @@ type roleLoop struct {
 	published atomic.Pointer[RoleStatus]
 	pluginLog atomic.Pointer[capture.Capture] // the hooks write to it
 	queue     *hookQueue
+	load      load
 
 	// ---- owned by run ----
 
@@ -76,19 +77,24 @@ func (r *roleLoop) run() {
 	} else {
 		r.take(inHooked{})
 	}
-	for r.st.phase != phaseStopped {
+	for began := time.Now(); r.st.phase != phaseStopped; {
 		r.publish()
 		wait := time.Hour
 		if at := r.st.nextDue(); at != 0 {
 			wait = max(time.Duration(at-proc.MonoNow()), 0)
 		}
 		due.Reset(wait)
+		r.load.busy.Add(int64(time.Since(began)))
 		select {
 		case in := <-r.inbox:
+			began = time.Now()
 			r.take(in)
-		case <-ticks.C:
+		case at := <-ticks.C:
+			began = time.Now()
+			r.load.tick(began.Sub(at))
 			r.tick()
 		case <-due.C:
+			began = time.Now()
 			// What happened meanwhile comes first: a process that was stopped
 			// for a while finds deadlines that others have met in time.
 			r.take(inLook{})
@@ -117,6 +123,7 @@ func (r *roleLoop) take(in input) {
 			got.status = hookStatus(r.config.Hooks[got.hook])
 			in = got
 		}
+		r.load.inputs.Add(1)
 		var effects []effect
 		r.st, effects = step(r.st, in, now())
 		for _, e := range effects {

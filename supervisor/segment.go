@@ -122,7 +122,7 @@ func (r *roleLoop) look() input {
 				continue
 			}
 			in.seats = append(in.seats, seatView{seat: m.Seat, pid: uint32(m.Identity.PID), ready: m.Ready, racing: m.Racing,
-				bars: m.Candidate.NoFailover, priority: m.Candidate.Priority, joined: m.JoinSeq})
+				bars: m.Candidate.NoFailover, priority: m.Candidate.Priority, joined: m.JoinSeq, beat: m.BeatEpoch})
 		}
 		if in.owner != r.seen.owner || in.active != r.seen.active || r.st.pending != nil || r.st.drill != nil || r.st.ring == nil {
 			in.ring = ringOf(u.election)

@@ -79,7 +79,10 @@ type WorkerStatus struct {
 	Restarts  int         `json:"restarts"`
 	StartedAt *time.Time  `json:"started_at"`
 	LastExit  *Exit       `json:"last_exit"`
-	Why       string      `json:"why,omitempty"` // reason for backoff, failed, starting
+	// Behind is how many epochs old its last beat is: 0 or 1 in health, as a
+	// beat may fall just after a tick. Null before it has joined its segment.
+	Behind *int64 `json:"behind"`
+	Why    string `json:"why,omitempty"` // reason for backoff, failed, starting
 }
 
 // Exit says how a process ended. Code is null if a signal ended it or if

@@ -69,6 +69,12 @@ func (r *roleLoop) publish() {
 				view.Why += ": " + w.why
 			}
 		}
+		for _, v := range s.seats {
+			if w.pid != 0 && v.pid == uint32(w.pid) {
+				behind := int64(s.epoch - v.beat)
+				view.Behind = &behind
+			}
+		}
 		if w.pid != 0 {
 			started := w.started
 			view.StartedAt = &started

@@ -76,7 +76,8 @@ type daemon struct {
 }
 
 // writeConfig writes a config whose workers are this test binary. Extra is
-// added below the role.
+// added below the role; if it has a line "---", what is above that belongs to
+// [supervisor].
 func writeConfig(t *testing.T, extra string) (dir, file string) {
 	t.Helper()
 	self, err := os.Executable()
@@ -93,7 +94,11 @@ func writeConfig(t *testing.T, extra string) (dir, file string) {
 	if strings.Contains(extra, `"http"`) {
 		hint = "curl http://{http}/"
 	}
-	text := fmt.Sprintf("[supervisor]\nruntime_dir = \"run\"\nstate_dir = \"state\"\n\n[role.kv]\ncommand = [%q]\nfailovers = 60\nhints = [%q]\n%s", self, hint, extra)
+	settings, below, ok := strings.Cut(extra, "---\n")
+	if !ok {
+		settings, below = "", extra
+	}
+	text := fmt.Sprintf("[supervisor]\nruntime_dir = \"run\"\nstate_dir = \"state\"\n%s\n[role.kv]\ncommand = [%q]\nfailovers = 60\nhints = [%q]\n%s", settings, self, hint, below)
 	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
 		t.Fatal(err)
 	}

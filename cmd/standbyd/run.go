@@ -114,7 +114,7 @@ func (a *app) serve(ctx context.Context, c *config.Config, file string, wait boo
 	{ // Control socket: opened once the supervisor holds its folders.
 		events := sup.Subscribe(runCtx)
 		group.Add(func() error {
-			err := a.control(events, sup, c, file, log, stop, stopped)
+			err := a.control(events, sup, c, file, log, stop, stopped, metricsOf(runCtx, sup))
 			if err != nil {
 				log.Error("stopping: there is no control socket")
 			}
@@ -195,34 +195,6 @@ func signalName(s os.Signal) string {
 		return "SIGHUP"
 	}
 	return s.String()
-}
-
-// control opens the control socket when the supervisor has begun, and serves
-// it until the supervisor has stopped.
-func (a *app) control(events <-chan supervisor.Event, sup *supervisor.Supervisor, c *config.Config, file string, log hclog.Logger, stop func(), stopped <-chan struct{}) error {
-	if !begun(events, stopped) {
-		<-stopped
-		return nil
-	}
-	path := a.socket
-	if path == "" {
-		path = filepath.Join(c.Daemon.RuntimeDir, api.SocketName)
-	}
-	l, err := api.Listen(path)
-	if err != nil {
-		return err
-	}
-	a.greet(listening(sup), c, file)
-	close(a.greeted)
-	ctx, cancel := context.WithCancel(context.Background())
-	defer cancel()
-	go func() {
-		<-stopped
-		cancel()
-	}()
-	server := api.NewServer(sup, stop, stopped)
-	server.Warn = func(line string) { log.Warn(line) }
-	return server.Serve(ctx, l)
 }
 
 // begun waits for the supervisor's first event; false if it could not begin.

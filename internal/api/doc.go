@@ -1,5 +1,5 @@
 // Package api is the control interface of a running standbyd: HTTP with JSON
-// over a unix socket of mode 0600 in the runtime folder. Server is the daemon's
+// over a unix socket of mode 0600 (0660 with a control group) in the runtime folder. Server is the daemon's
 // side and Client the command line's.
 //
 //	GET  /v1/status                     the snapshot, as `status -o json` prints it
@@ -13,6 +13,8 @@
 //	POST /v1/shutdown                   a JSON line when it begins and one when all is stopped
 //
 // A failure is a status of 400 or more with {"error":{"code","message"}}, or
-// such a line at the end of a stream. Whoever may open the socket may do
-// everything: there is no further authorisation, and no TCP.
+// such a line at the end of a stream. Root and the daemon's own user may do
+// everything, the control group what [Access] says, others nothing: the kernel
+// tells who connected. The probes (/live, /ready, /leader, /standby, /metrics)
+// may also be served over TCP, see [Server.Probes]; nothing else ever is.
 package api

@@ -37,7 +37,7 @@ func (s *ownSocket) renew() (*ownSocket, error) {
 	if uid := ownerID(folder); uid != s.folderUID && uid != os.Geteuid() {
 		return nil, fmt.Errorf("bind the control socket: %s belongs to uid %d now", folder, uid)
 	}
-	l, err := Listen(s.path)
+	l, err := Listen(s.path, s.access)
 	if err != nil {
 		return nil, err
 	}

@@ -16,7 +16,7 @@ func TestRemovedSocketComesBack(t *testing.T) {
 		t.Fatal(err)
 	}
 	path := filepath.Join(folder, SocketName)
-	l, err := Listen(path)
+	l, err := Listen(path, Access{})
 	if err != nil {
 		t.Fatal(err)
 	}

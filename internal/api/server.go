@@ -32,6 +32,11 @@ type Server struct {
 	stopped <-chan struct{}
 	closing chan struct{}
 
+	// Access is who may ask besides root and the daemon's own user. Set it
+	// before Serve.
+	Access Access
+	// Metrics answers GET /metrics. Nil: there are none. Set it before Serve.
+	Metrics http.Handler
 	// Warn gets a line about each trouble with the control socket, in any
 	// goroutine. Nil: nobody does. Set it before Serve.
 	Warn func(string)
@@ -47,7 +52,7 @@ func NewServer(b Backend, stop func(), stopped <-chan struct{}) *Server {
 // for a moment and closes the listener. A socket of [Listen] whose path is
 // removed is bound again within a second or two. Call Serve once.
 func (s *Server) Serve(ctx context.Context, l net.Listener) error {
-	h := &http.Server{Handler: s.handler(), ReadHeaderTimeout: headerLimit}
+	h := &http.Server{Handler: s.guarded(s.handler()), ReadHeaderTimeout: headerLimit, ConnContext: withPeer}
 	type end struct {
 		of  net.Listener
 		err error
@@ -116,6 +121,7 @@ func (s *Server) handler() http.Handler {
 	mux.HandleFunc("POST /v1/drill", s.drill)
 	mux.HandleFunc("POST /v1/ack", s.ack)
 	mux.HandleFunc("POST /v1/shutdown", s.shutdown)
+	s.probes(mux)
 	return mux
 }
 

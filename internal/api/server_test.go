@@ -87,7 +87,7 @@ func (p *puppet) LogSources(target string) ([]capture.Source, error) {
 func serve(t *testing.T, p *puppet) (c *Client, end func(), asked <-chan struct{}) {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), SocketName)
-	l, err := Listen(path)
+	l, err := Listen(path, Access{})
 	if err != nil {
 		t.Fatal(err)
 	}

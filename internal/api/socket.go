@@ -27,13 +27,14 @@ var ErrLive = errors.New("a live daemon has this control socket")
 // ErrNoDaemon: nobody answers on the socket, or there is none.
 var ErrNoDaemon = errors.New("no standbyd is running there")
 
-// Listen binds the control socket with mode 0600. A socket that a crash left
+// Listen binds the control socket with mode 0600, or 0660 and the group that
+// also may connect. A socket that a crash left
 // behind is replaced, one on which somebody listens never, and a file that is
 // no socket never. Closing the listener removes the path if it is still ours.
 //
 // Two Listens at the same moment may both find a stale socket: whoever calls
 // it holds the supervisor's lock of the runtime folder already.
-func Listen(path string) (net.Listener, error) {
+func Listen(path string, a Access) (net.Listener, error) {
 	if err := checkPath(path); err != nil {
 		return nil, err
 	}
@@ -45,16 +46,38 @@ func Listen(path string) (net.Listener, error) {
 		return nil, fmt.Errorf("bind the control socket %s: %w", path, withoutNet(err))
 	}
 	l.SetUnlinkOnClose(false)
-	if err := os.Chmod(path, 0o600); err != nil {
+	if err := admit(path, a); err != nil {
 		l.Close()
-		return nil, fmt.Errorf("protect the control socket %s: %w", path, err)
+		return nil, err
 	}
 	ours, err := os.Lstat(path)
 	if err != nil {
 		l.Close()
 		return nil, fmt.Errorf("bind the control socket %s: %w", path, err)
 	}
-	return &ownSocket{l, path, ours, ownerID(filepath.Dir(path))}, nil
+	return &ownSocket{l, path, ours, ownerID(filepath.Dir(path)), a}, nil
+}
+
+// admit lets the group connect: by the socket's mode, and by the right to pass
+// through its folder (which stays closed to reading and writing).
+func admit(path string, a Access) error {
+	mode := fs.FileMode(0o600)
+	if a.Group != "" {
+		mode = 0o660
+		if err := os.Chown(path, -1, a.GID); err != nil {
+			return fmt.Errorf("give the control socket %s to group %s: %w; only root, or a member of the group, can do that", path, a.Group, withoutNet(err))
+		}
+		folder := filepath.Dir(path)
+		if info, err := os.Stat(folder); err == nil && info.Mode().Perm()&0o001 == 0 && ownerID(folder) == os.Geteuid() {
+			if err := os.Chmod(folder, info.Mode().Perm()|0o011); err != nil {
+				return fmt.Errorf("let group %s reach the control socket %s: %w", a.Group, path, err)
+			}
+		}
+	}
+	if err := os.Chmod(path, mode); err != nil {
+		return fmt.Errorf("protect the control socket %s: %w", path, err)
+	}
+	return nil
 }
 
 // ownSocket removes its path when it is closed, unless somebody replaced it.
@@ -64,6 +87,7 @@ type ownSocket struct {
 	ours fs.FileInfo
 	// folderUID is whose the folder was when the socket was bound in it.
 	folderUID int
+	access    Access
 }
 
 func (s *ownSocket) Close() error {
@@ -117,7 +141,7 @@ func explainDial(path string, err error) error {
 		}
 		return fmt.Errorf("%w: %s", ErrNoDaemon, reason)
 	case errors.Is(err, syscall.EACCES), errors.Is(err, syscall.EPERM):
-		return fmt.Errorf("not allowed to use the control socket %s: it belongs to %s and you are %s; run this command as %s, or run a standbyd of your own with another runtime_dir",
+		return fmt.Errorf("not allowed to use the control socket %s: it belongs to %s and you are %s; run this command as %s, let a group in with control_group in its config, or run a standbyd of your own with another runtime_dir",
 			path, ownerOf(path), person(os.Geteuid()), ownerOf(path))
 	}
 	return fmt.Errorf("connect to %s: %w", path, withoutNet(err))

@@ -12,7 +12,7 @@ import (
 
 func TestListenIsPrivateAndCleansUp(t *testing.T) {
 	path := filepath.Join(t.TempDir(), SocketName)
-	l, err := Listen(path)
+	l, err := Listen(path, Access{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -32,16 +32,16 @@ func TestStaleSocketIsReplacedAndALiveOneNever(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := Listen(path); !errors.Is(err, ErrLive) {
+	if _, err := Listen(path, Access{}); !errors.Is(err, ErrLive) {
 		t.Errorf("Listen on a live socket: %v", err)
 	}
 	crashed.SetUnlinkOnClose(false) // as after a kill -9
 	crashed.Close()
-	l, err := Listen(path)
+	l, err := Listen(path, Access{})
 	if err != nil {
 		t.Fatalf("Listen on a stale socket: %v", err)
 	}
-	if _, err := Listen(path); !errors.Is(err, ErrLive) {
+	if _, err := Listen(path, Access{}); !errors.Is(err, ErrLive) {
 		t.Errorf("Listen on our own socket: %v", err)
 	}
 
@@ -63,7 +63,7 @@ func TestListenLeavesOtherFilesAlone(t *testing.T) {
 	if err := os.WriteFile(path, []byte("precious"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := Listen(path); err == nil || !strings.Contains(err.Error(), "is no socket") {
+	if _, err := Listen(path, Access{}); err == nil || !strings.Contains(err.Error(), "is no socket") {
 		t.Errorf("Listen on a file: %v", err)
 	}
 	if raw, _ := os.ReadFile(path); string(raw) != "precious" {
@@ -74,7 +74,7 @@ func TestListenLeavesOtherFilesAlone(t *testing.T) {
 func TestPathTooLong(t *testing.T) {
 	path := "/tmp/" + strings.Repeat("x", MaxSocketPath)
 	for _, err := range []error{
-		func() error { _, err := Listen(path); return err }(),
+		func() error { _, err := Listen(path, Access{}); return err }(),
 		func() error { _, err := NewClient(path).Status(t.Context()); return err }(),
 	} {
 		if err == nil || !strings.Contains(err.Error(), "at most") || !strings.Contains(err.Error(), "runtime_dir") {
@@ -102,7 +102,7 @@ func TestNoDaemon(t *testing.T) {
 // TestNotAllowed: who may not use the socket reads whose it is and what to do.
 func TestNotAllowed(t *testing.T) {
 	path := filepath.Join(t.TempDir(), SocketName)
-	l, err := Listen(path)
+	l, err := Listen(path, Access{})
 	if err != nil {
 		t.Fatal(err)
 	}

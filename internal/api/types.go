@@ -82,6 +82,7 @@ const (
 	codeBusy       = "busy"
 	codeNotRunning = "not-running"
 	codeBadRequest = "bad-request"
+	codeForbidden  = "forbidden"
 	codeFailed     = "failed"
 )
 
@@ -104,6 +105,7 @@ var kinds = []struct {
 	{codeBusy, 409, supervisor.ErrBusy},
 	{codeNotRunning, 503, supervisor.ErrNotRunning},
 	{codeBadRequest, 400, ErrBadRequest},
+	{codeForbidden, 403, ErrForbidden},
 }
 
 // failure is an error on the wire.

@@ -68,6 +68,7 @@ func (r *reader) crossCheck(c *Config) {
 			}
 		}
 	}
+	r.controlGroup(&c.Daemon)
 	for i := range c.Roles {
 		role := &c.Roles[i]
 		at := joinPath("role", role.Name)
@@ -81,6 +82,31 @@ func (r *reader) crossCheck(c *Config) {
 		r.hints(at, role)
 	}
 	r.listeners(c)
+}
+
+// controlGroup finds the number of the group.
+func (r *reader) controlGroup(d *Daemon) {
+	const at = "supervisor.control_group"
+	if d.ControlGroup == "" {
+		if d.ControlAccess != "read" {
+			r.bad("supervisor.control_access", "needs control_group: it says what members of that group may do")
+		}
+		return
+	}
+	gid, err := strconv.Atoi(d.ControlGroup)
+	if err != nil {
+		g, lerr := user.LookupGroup(d.ControlGroup)
+		if lerr != nil {
+			r.bad(at, "there is no group %q on this machine", d.ControlGroup)
+			return
+		}
+		gid, err = strconv.Atoi(g.Gid)
+	}
+	if err != nil {
+		r.bad(at, "the number of group %q cannot be told: %v", d.ControlGroup, err)
+		return
+	}
+	d.ControlGID = gid
 }
 
 func (r *reader) crossCheckRole(at string, role *Role) {

@@ -53,6 +53,13 @@ type Daemon struct {
 	LogFormat  string
 	RuntimeDir string // absolute
 	StateDir   string // absolute
+	// MetricsAddress is a host:port of this machine, or "".
+	MetricsAddress string
+	// ControlGroup may use the control socket: its name or number, or "".
+	ControlGroup string
+	// ControlGID is its number; -1 without one.
+	ControlGID    int
+	ControlAccess string // "read" or "full": what the group may do
 }
 
 // Role is one [role.NAME] table.
@@ -86,7 +93,8 @@ type Listen = supervisor.ListenConfig
 
 // DefaultDaemon returns the [supervisor] table of an empty file, for this user.
 func DefaultDaemon() Daemon {
-	return Daemon{LogLevel: "info", LogFormat: "text", RuntimeDir: DefaultRuntimeDir(), StateDir: DefaultStateDir()}
+	return Daemon{LogLevel: "info", LogFormat: "text", RuntimeDir: DefaultRuntimeDir(), StateDir: DefaultStateDir(),
+		ControlGID: -1, ControlAccess: "read"}
 }
 
 // DefaultRole returns a role with every default. Name, Command and Dir are empty.

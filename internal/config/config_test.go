@@ -152,6 +152,7 @@ func TestEveryKeyIsPrinted(t *testing.T) {
 	var printed bytes.Buffer
 	c := load(t, full)
 	c.Roles[0].User, c.Roles[0].Group, c.Roles[0].EnvFile = "root", "root", "/dev/null"
+	c.Daemon.MetricsAddress, c.Daemon.ControlGroup = "127.0.0.1:9464", "root"
 	c.Roles[0].Plugins[0].SHA256 = strings.Repeat("a", 64)
 	if err := c.Print(&printed); err != nil {
 		t.Fatal(err)

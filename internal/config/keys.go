@@ -1,7 +1,10 @@
 package config
 
 import (
+	"fmt"
 	"math"
+	"net"
+	"strconv"
 	"strings"
 	"time"
 
@@ -25,6 +28,12 @@ var daemonKeys = []key[Daemon]{
 	described(path("state_dir", func(d *Daemon) *string { return &d.StateDir },
 		"folder of what outlives a reboot: generations, history, logs of workers and plugins"),
 		"as root `/var/lib/standbyd`; else `${XDG_STATE_HOME:-~/.local/state}/standbyd`"),
+	text("metrics_address", func(d *Daemon) *string { return &d.MetricsAddress }, ownAddress,
+		"`host:port` of this machine, such as `127.0.0.1:9464`, on which `/metrics`, `/ready`, `/live`, `/leader` and `/standby` answer everybody who can reach it; without it they are on the control socket alone"),
+	account("control_group", func(d *Daemon) *string { return &d.ControlGroup },
+		"group whose members may use the control socket too, by name or number; without it only root and standbyd's own user"),
+	choice("control_access", func(d *Daemon) *string { return &d.ControlAccess }, []string{"read", "full"},
+		"what members of `control_group` may do: look, or everything"),
 }
 
 var roleKeys = []key[Role]{
@@ -169,6 +178,25 @@ func withoutPrefix[T any](prefix string, k key[T]) key[T] {
 func described[T any](k key[T], def string) key[T] {
 	k.def = def
 	return k
+}
+
+// ownAddress accepts an address that only this machine can reach: what answers
+// there asks nobody who they are.
+func ownAddress(s string) string {
+	if s == "" {
+		return ""
+	}
+	host, port, err := net.SplitHostPort(s)
+	if err != nil {
+		return "is no host:port, such as 127.0.0.1:9464"
+	}
+	if n, err := strconv.Atoi(port); err != nil || n < 0 || n > 65535 {
+		return fmt.Sprintf("has no port in it that exists: %q", port)
+	}
+	if ip := net.ParseIP(host); host != "localhost" && (ip == nil || !ip.IsLoopback()) {
+		return fmt.Sprintf("would be open to other machines: %q is not this machine's own address; write 127.0.0.1 or [::1], and let a proxy that asks for a password stand before it", host)
+	}
+	return ""
 }
 
 // plainName accepts what fits into LISTEN_FDNAMES, file names and messages.
