@@ -23,7 +23,7 @@ CROSS_COORD := linux darwin freebsd windows
 CROSS_ALL   := linux darwin freebsd
 CROSS_ARCH  := amd64 arm64
 
-.PHONY: all build test race lint cross soak fuzz bench bench-go run clean model
+.PHONY: all build test race lint cross soak fuzz bench bench-go bench-scale run clean model
 
 all: build
 
@@ -81,6 +81,11 @@ bench:
 	@mkdir -p $(BIN)
 	CGO_ENABLED=0 $(GO) build -trimpath -o $(BIN)/bench ./bench
 	@./$(BIN)/bench $(BENCH)
+
+# A hundred roles of ten workers: start, idling, status, one failover among all, stop.
+bench-scale: build
+	CGO_ENABLED=0 $(GO) build -trimpath -o $(BIN)/scale ./bench/scale
+	@./$(BIN)/scale -standbyd $(BIN)/standbyd $(SCALE)
 
 bench-go:
 	CGO_ENABLED=0 $(GO) test -run '^$$' -bench . -benchmem ./...

@@ -1,6 +1,7 @@
 package supervisor
 
 import (
+	"slices"
 	"syscall"
 
 	"github.com/standbyd/standbyd/coord/role"
@@ -154,6 +155,17 @@ type ringView struct {
 	claimed   int64
 	activated int64
 	retired   int64
+}
+
+// same tells whether two looks differ in nothing that a decision depends on:
+// epochs and beats go on by themselves. What depends on the time alone comes
+// as inDue.
+func (in inSeen) same(other inSeen) bool {
+	return in.owner == other.owner && in.active == other.active && in.ring == nil &&
+		slices.EqualFunc(in.seats, other.seats, func(a, b seatView) bool {
+			a.beat, b.beat = 0, 0
+			return a == b
+		})
 }
 
 func (inLaunched) sealed()   {}
