@@ -13,6 +13,8 @@ import (
 	"runtime"
 	"runtime/debug"
 	"strings"
+
+	"github.com/standbyd/standbyd/bench/page"
 )
 
 func main() {
@@ -23,7 +25,7 @@ func main() {
 		}
 		return
 	}
-	out := flag.String("o", "", "write the report to this `file` too")
+	out := flag.String("o", "", "write the report to its part of this `file` too")
 	rounds := flag.Int("rounds", 31, "rounds for each operation alone; a third of them for several processes")
 	only := flag.String("run", "", "measure only operations whose name contains this `text`")
 	loop := flag.Int("loop", 0, "do not measure: run each operation this many `times`, for a profiler")
@@ -42,7 +44,7 @@ func run(out string, rounds int, only string, loop int) error {
 	defer os.RemoveAll(dir)
 	runtime.LockOSThread()
 	debug.SetGCPercent(-1) // nothing that is measured allocates; the report says so
-	before := machine()
+	before := page.Describe()
 	t := &tables{dir: dir, rounds: rounds, only: only}
 	if err := t.open(); err != nil {
 		return err
@@ -68,9 +70,9 @@ func run(out string, rounds int, only string, loop int) error {
 	if out != "" {
 		w = io.MultiWriter(os.Stdout, &b)
 	}
-	report(w, before, machine(), t, alone, quiet, crowd)
+	report(w, before, page.Describe(), t, alone, quiet, crowd)
 	if out != "" {
-		return os.WriteFile(out, []byte(b.String()), 0o644)
+		return page.Update(out, "bench", b.String())
 	}
 	return nil
 }

@@ -3,63 +3,25 @@ package main
 import (
 	"fmt"
 	"io"
-	"os"
-	"runtime"
 	"strings"
-	"time"
 
-	"golang.org/x/sys/unix"
+	"github.com/standbyd/standbyd/bench/page"
 )
 
-// state is what the machine said of itself.
-type state struct {
-	when                      time.Time
-	system, cpu, goes, loaded string
-}
-
-func machine() state {
-	s := state{when: time.Now().UTC(), cpu: "unknown", loaded: "unknown", goes: runtime.Version() + " " + runtime.GOOS + "/" + runtime.GOARCH}
-	var u unix.Utsname
-	if unix.Uname(&u) == nil {
-		s.system = unix.ByteSliceToString(u.Sysname[:]) + " " + unix.ByteSliceToString(u.Release[:])
-	}
-	if b, err := os.ReadFile("/proc/cpuinfo"); err == nil {
-		for _, line := range strings.Split(string(b), "\n") {
-			if k, v, ok := strings.Cut(line, ":"); ok && strings.TrimSpace(k) == "model name" {
-				s.cpu = strings.TrimSpace(v)
-				break
-			}
-		}
-	}
-	if b, err := os.ReadFile("/proc/loadavg"); err == nil {
-		if f := strings.Fields(string(b)); len(f) >= 2 {
-			s.loaded = f[0] + " (1 min), " + f[1] + " (5 min)"
-		}
-	}
-	return s
-}
-
-func report(w io.Writer, before, after state, t *tables, alone []*row, quiet []readerRow, crowd []crowdRow) {
+func report(w io.Writer, before, after page.Machine, t *tables, alone []*row, quiet []readerRow, crowd []crowdRow) {
 	p := func(format string, args ...any) { fmt.Fprintf(w, format+"\n", args...) }
-	p("# Benchmarks")
+	p("## Primitives")
 	p("")
-	p("Written by `make bench`; every number below was measured by it, none was typed.")
+	p("Written by `make bench`; every number of this part was measured by it, none was typed.")
 	p("")
-	p("| machine | |")
-	p("|---|---|")
-	p("| measured | %s, in %.0f s |", before.when.Format("2006-01-02 15:04 UTC"), after.when.Sub(before.when).Seconds())
-	p("| system | %s |", before.system)
-	p("| processor | %s, %d of them |", before.cpu, runtime.NumCPU())
-	p("| Go | %s |", before.goes)
-	p("| load average before | %s |", before.loaded)
-	p("| load average after | %s |", after.loaded)
+	page.Table(w, before, after, after.When.Sub(before.When))
 	p("")
 	p("A load above the number of processors means that others ran meanwhile: nanoseconds are then too high, and the ratios are")
 	p("what to look at. Each round measures an operation and its reference by turns, %d times %v each, and takes the best of", turns, slice)
 	p("each; *ratio* is the median over %d rounds of their quotient, *best* and *median* are the nanoseconds of one operation over", t.rounds)
 	p("the rounds. The segments lie in memory (`%s`).", t.dir[:strings.LastIndex(t.dir, "/")])
 	p("")
-	p("## Alone")
+	p("### Alone")
 	p("")
 	p("| operation | best ns | median ns | ratio | to | goal | met | allocs |")
 	p("|---|---:|---:|---:|---|---:|---|---:|")
@@ -89,7 +51,7 @@ func report(w io.Writer, before, after state, t *tables, alone []*row, quiet []r
 		p("- **%s**: %s", r.name, r.what)
 	}
 	p("")
-	p("## An owner while others read")
+	p("### An owner while others read")
 	p("")
 	p("One process is the owner, the others only read, without a pause. The ratio is to the same operation in the same round while")
 	p("the others rest; here the median of the slices counts, since in the best one the others may not have run.")
@@ -108,7 +70,7 @@ func report(w io.Writer, before, after state, t *tables, alone []*row, quiet []r
 		}
 	}
 	p("")
-	p("## Contended")
+	p("### Contended")
 	p("")
 	p("Processes of their own on one file, all at it for %v in each of %d rounds: the nanoseconds between two operations that", window, max(t.rounds/3, 1))
 	p("succeed, whoever's they are. The ratio is to `sync.Mutex` by as many goroutines, in the same round. With more processes than")
@@ -127,7 +89,7 @@ func report(w io.Writer, before, after state, t *tables, alone []*row, quiet []r
 	}
 	if len(t.skipped) > 0 {
 		p("")
-		p("## Skipped")
+		p("### Skipped")
 		p("")
 		for _, s := range t.skipped {
 			p("- %s", s)
