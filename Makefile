@@ -23,7 +23,7 @@ CROSS_COORD := linux darwin freebsd windows
 CROSS_ALL   := linux darwin freebsd
 CROSS_ARCH  := amd64 arm64
 
-.PHONY: all build test race lint cross soak fuzz bench bench-go bench-scale run clean model
+.PHONY: all build test race lint cross soak fuzz bench bench-failover bench-go bench-scale run clean model
 
 all: build
 
@@ -86,6 +86,14 @@ bench:
 bench-scale: build
 	CGO_ENABLED=0 $(GO) build -trimpath -o $(BIN)/scale ./bench/scale
 	@./$(BIN)/scale -standbyd $(BIN)/standbyd $(SCALE)
+
+# How long a role is without a leader, beside locks and other supervisors; about 5 minutes, FULL=1 about half an hour.
+# BENCH="-o docs/benchmarks.md" writes the page's part; `./bin/bench-failover -h` lists what BENCH can say besides.
+bench-failover:
+	@mkdir -p $(BIN)
+	CGO_ENABLED=0 $(GO) build -trimpath -o $(BIN)/standbyd ./cmd/standbyd
+	CGO_ENABLED=0 $(GO) build -trimpath -o $(BIN)/bench-failover ./bench/failover
+	@./$(BIN)/bench-failover -standbyd $(BIN)/standbyd $(BENCH)
 
 bench-go:
 	CGO_ENABLED=0 $(GO) test -run '^$$' -bench . -benchmem ./...
