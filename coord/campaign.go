@@ -92,7 +92,7 @@ func (m *Member) claim(ctx, leading context.Context, managed bool) (*Leadership,
 		if err := m.stopped(ctx); err != nil {
 			return nil, err
 		}
-		in := m.ready.Load() && !m.candidate.Load().NoFailover
+		in := m.ready.Load() && (!m.candidate.Load().NoFailover || m.elec.Control().Nominee == m.seat.Number())
 		m.race(in)
 		pid, term := m.elec.Owner()
 		w.follow(m, pid, term)
@@ -174,7 +174,7 @@ const preemptAfter = 2
 
 func (m *Member) outranks(pid uint32) bool {
 	o, ok := m.table.Of(pid)
-	return ok && o.Candidate.Priority < m.candidate.Load().Priority
+	return ok && o.Candidate.Priority < m.candidate.Load().Priority && !m.seat.Member().Last
 }
 
 func (m *Member) attempt(w *watch, policy election.Policy) election.Attempt {

@@ -205,6 +205,9 @@ func (e *Election) whyVacant(a *Attempt) cause {
 	if r := e.seg.Ring(term); r.Term.Load() == term && r.EndedAt.Load() != 0 && r.RetiredAt.Load() == 0 {
 		return causeCrash
 	}
+	if c := e.control(); c.Planned && c.ResignTerm == term && c.Nominee >= 0 && c.Nominee == a.Seat {
+		return causePlanned
+	}
 	return causeStepDown
 }
 
@@ -220,7 +223,7 @@ func stale(epoch uint64, beat shm.Heartbeat, forgiven, grace uint64) bool {
 
 func (e *Election) outranks(seat int, owner uint32) bool {
 	mine, theirs := seat, e.seg.SeatOf(owner)
-	if mine < 0 || mine >= len(e.seg.Seats) || theirs < 0 {
+	if mine < 0 || mine >= len(e.seg.Seats) || theirs < 0 || e.seg.Seats[mine].Status.Load()&shm.StatusLast != 0 {
 		return false
 	}
 	priority := func(i int) int32 { return int32(e.seg.Seats[i].Candidate.Load() >> 32) }

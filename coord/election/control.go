@@ -11,8 +11,8 @@ type ControlState uint8
 
 const (
 	ControlOpen   ControlState = 0
-	ControlPaused ControlState = 1 // no claim until resumed
-	ControlHeld   ControlState = 2 // nobody may lead until acknowledged
+	ControlPaused ControlState = 1 // no claim until resumed, but by a nominee
+	ControlHeld   ControlState = 2 // nobody may lead until acknowledged, but a nominee
 	ControlClosed ControlState = 3 // the role stops: drain, release, claim no more
 )
 
@@ -33,6 +33,8 @@ func (c ControlState) String() string {
 type Control struct {
 	State   ControlState
 	Gate    bool // a claimant leads only in the granted term
+	ByHand  bool // paused is an operator's word, which outlives a supervisor
+	Planned bool // the nominee follows the term that is asked to resign, as an operator wants
 	Nominee int  // seat of the only member that may claim, -1 none
 	// ResignTerm asks the owner of that term to drain and release; 0 none.
 	ResignTerm uint64
@@ -43,8 +45,12 @@ type Control struct {
 	Until int64
 }
 
-// gateBit of the control word is Gate.
-const gateBit = 1 << 8
+// Bits of the control word above its state.
+const (
+	gateBit    = 1 << 8
+	byHandBit  = 1 << 9
+	plannedBit = 1 << 10
+)
 
 // Control reads the policy, with what has passed its Until left out.
 func (e *Election) Control() Control {
@@ -61,7 +67,8 @@ func (e *Election) Control() Control {
 func (e *Election) control() Control {
 	w := e.seg.Control.Word.Load()
 	return Control{
-		State: ControlState(w), Gate: w>>8&1 != 0, Nominee: int(w>>16&0xffff) - 1,
+		State: ControlState(w), Nominee: int(w>>16&0xffff) - 1,
+		Gate: w&gateBit != 0, ByHand: w&byHandBit != 0, Planned: w&plannedBit != 0,
 		ResignTerm: e.seg.Control.Resign.Load(), GrantedTerm: e.seg.Control.Granted.Load(), Until: int64(e.seg.Control.Until.Load()),
 	}
 }
@@ -70,14 +77,19 @@ func (e *Election) control() Control {
 // it, from one goroutine.
 func (e *Election) SetControl(c Control) {
 	w := uint64(c.State) | uint64(c.Nominee+1)&0xffff<<16
-	if c.Gate {
-		w |= gateBit
-	}
+	w |= flag(gateBit, c.Gate) | flag(byHandBit, c.ByHand) | flag(plannedBit, c.Planned)
 	e.seg.Control.Resign.Store(c.ResignTerm)
 	e.seg.Control.Granted.Store(c.GrantedTerm)
 	e.seg.Control.Until.Store(uint64(c.Until))
 	e.seg.Control.Word.Store(w)
 	e.seg.WakeAll()
+}
+
+func flag(bit uint64, on bool) uint64 {
+	if on {
+		return bit
+	}
+	return 0
 }
 
 // forbids says why the control word keeps the claimant from claiming, 0 if it
@@ -88,22 +100,32 @@ func (e *Election) forbids(a *Attempt) Why {
 		return 0
 	}
 	c := e.Control()
-	switch c.State {
-	case ControlClosed:
+	switch {
+	case c.State == ControlClosed:
 		return WhyClosed
-	case ControlHeld:
+	case c.Nominee >= 0 && c.Nominee == a.Seat:
+		return 0 // whom the supervisor names may take over from a paused or held role
+	case c.State == ControlHeld:
 		return WhyControl
-	case ControlPaused:
+	case c.State == ControlPaused:
 		return WhyPaused
-	}
-	if c.Nominee < 0 || c.Nominee == a.Seat || c.Nominee >= len(e.seg.Seats) {
+	case c.Nominee < 0 || c.Nominee >= len(e.seg.Seats):
 		return 0
 	}
-	// A nominee that is dead or not ready binds nobody.
+	// A nominee that is dead, hung or not ready binds nobody.
 	n := &e.seg.Seats[c.Nominee]
 	phase := shm.UnpackPhase(n.Phase.Load())
-	if phase.Phase != shm.PhaseJoined || n.Status.Load()&shm.StatusReady == 0 || a.Dead != nil && a.Dead(phase.PID) {
+	if phase.Phase != shm.PhaseJoined || n.Status.Load()&shm.StatusReady == 0 || a.Dead != nil && a.Dead(phase.PID) ||
+		int64(e.seg.Epoch.Load()-n.Beat.Load()) > int64(min(e.seg.Grace(), 1<<30)) {
 		return 0
 	}
 	return WhyNominee
+}
+
+// forbidsLeading is the second look at the control word, before the active
+// word is published.
+func (e *Election) forbidsLeading(pid uint32) bool {
+	c := e.Control()
+	return c.State == ControlClosed ||
+		c.State == ControlHeld && (c.Nominee < 0 || c.Nominee != e.seg.SeatOf(pid))
 }

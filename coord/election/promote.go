@@ -84,8 +84,8 @@ func (e *Election) Promote(ctx context.Context, p Promotion) error {
 			}
 		}
 		pause(pointPublishControl)
-		if c := e.Control(); c.State == ControlClosed || c.State == ControlHeld {
-			return fmt.Errorf("lead in term %d: the role is %v: %w", p.Term, c.State, ErrForbidden)
+		if e.forbidsLeading(p.PID) {
+			return fmt.Errorf("lead in term %d: the role is %v: %w", p.Term, e.Control().State, ErrForbidden)
 		}
 		// The predecessor has stopped: what its seat says is final, until the
 		// active word names it no more.

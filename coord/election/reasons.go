@@ -13,6 +13,7 @@ const (
 	causeHang     cause = 3
 	causeStepDown cause = 4
 	causePreempt  cause = 5
+	causePlanned  cause = 6
 )
 
 var reasons = [...]role.Reason{
@@ -22,6 +23,7 @@ var reasons = [...]role.Reason{
 	causeHang:     role.ReasonHang,
 	causeStepDown: role.ReasonStepDown,
 	causePreempt:  role.ReasonPreempt,
+	causePlanned:  role.ReasonSwitchover,
 }
 
 func reasonOf(code uint64) role.Reason {

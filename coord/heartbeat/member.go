@@ -6,11 +6,11 @@ import (
 )
 
 // Candidate is what decides the order in which standbys take over: higher
-// priority first, then who joined first.
+// priority first, then the smaller lag, then who joined first.
 type Candidate struct {
 	Priority   int32
-	NoFailover bool   // never takes over by itself
-	Lag        uint64 // how far behind its data is, in the worker's own unit
+	NoFailover bool   // takes over only if an operator names it
+	Lag        uint64 // how far behind its data is, in the worker's own unit; 0 also if it does not say
 }
 
 // Member is one row of the table as it was at one moment.
@@ -24,6 +24,7 @@ type Member struct {
 	Waiting     bool
 	Idle        bool
 	Racing      bool // would claim now: neither leads nor is in a back-off
+	Last        bool // it failed as leader a moment ago: all others go first
 	Candidate   Candidate
 	BeatEpoch   uint64
 	Progress    uint64
@@ -32,8 +33,13 @@ type Member struct {
 
 // Before reports whether m takes over before o.
 func (m Member) Before(o Member) bool {
-	if m.Candidate.Priority != o.Candidate.Priority {
+	switch {
+	case m.Last != o.Last:
+		return o.Last
+	case m.Candidate.Priority != o.Candidate.Priority:
 		return m.Candidate.Priority > o.Candidate.Priority
+	case m.Candidate.Lag != o.Candidate.Lag:
+		return m.Candidate.Lag < o.Candidate.Lag
 	}
 	return m.JoinSeq < o.JoinSeq
 }
@@ -51,7 +57,7 @@ func read(w *shm.SeatWords, seat int) (Member, bool) {
 		Identity: proc.Identity{PID: int(w.PID.Load()), Start: w.Start.Load(), Boot: w.Boot.Load(), PIDNS: w.PIDNS.Load()},
 		Index:    int(int64(w.Index.Load())) - 1, JoinSeq: w.JoinSeq.Load(),
 		Ready: status&shm.StatusReady != 0, Waiting: status&shm.StatusWaiting != 0, Idle: status&shm.StatusIdle != 0,
-		Racing:    status&shm.StatusRacing != 0,
+		Racing: status&shm.StatusRacing != 0, Last: status&shm.StatusLast != 0,
 		Candidate: Candidate{Priority: int32(cand >> 32), NoFailover: cand&1 != 0, Lag: w.Lag.Load()},
 		BeatEpoch: w.Beat.Load(), Progress: w.Progress.Load(), InFlight: w.InFlight.Load(),
 	}

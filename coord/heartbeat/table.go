@@ -149,6 +149,23 @@ func (t *Table) Of(pid uint32) (m Member, ok bool) { return t.Member(t.seg.SeatO
 // Supervisor is the row of the supervisor's seat.
 func (t *Table) Supervisor() (m Member, ok bool) { return t.Member(SupervisorSeat) }
 
+// SetLast says whether the member with pid in that seat goes after all others.
+// Only the supervisor calls it; whoever sits there by then otherwise is left
+// alone.
+func (t *Table) SetLast(seat int, pid uint32, on bool) {
+	if seat < 0 || seat >= len(t.seg.Seats) {
+		return
+	}
+	w := &t.seg.Seats[seat]
+	switch p := shm.UnpackPhase(w.Phase.Load()); {
+	case p.Phase != shm.PhaseJoined || p.PID != pid:
+	case on:
+		w.Status.Or(shm.StatusLast)
+	default:
+		w.Status.And(^shm.StatusLast)
+	}
+}
+
 // Wake raises the event word of one seat and wakes its holder.
 func (t *Table) Wake(seat int) { t.seg.WakeSeat(seat) }
 

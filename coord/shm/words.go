@@ -103,4 +103,5 @@ const (
 	StatusWaiting uint64 = 1 << 1 // may sleep on its event word
 	StatusIdle    uint64 = 1 << 2 // waits for work: no progress is no hang
 	StatusRacing  uint64 = 1 << 3 // would claim now: neither leads nor is in a back-off
+	StatusLast    uint64 = 1 << 4 // the supervisor's word: it failed as leader a moment ago, others go first
 )
