@@ -190,6 +190,11 @@ func (r *roleLoop) takeOver(list workersFile) {
 		}
 	}
 	r.touch(func(u *segmentUse) {
+		pid, _ := u.election.Active()
+		for i := range s.workers {
+			// A leader's place stays empty in a role that is paused.
+			s.workers[i].led = s.workers[i].pid == 0 && pid != 0 && s.indexOf(pid) == i
+		}
 		// Whoever ended while nobody watched.
 		u.election.Evict(u.election.Dead)
 		if r.config.Fence != FenceTree {
@@ -197,16 +202,18 @@ func (r *roleLoop) takeOver(list workersFile) {
 		}
 		c := u.election.Control()
 		s.control = controlWord{gate: c.Gate, nominee: -1, resign: c.ResignTerm, granted: c.GrantedTerm}
+		if c.ByHand && c.State != election.ControlClosed && c.State != election.ControlOpen {
+			s.pause = pausing{on: true, until: c.Until}
+		}
 		if c.State == election.ControlHeld {
 			s.control.mode, s.control.until = controlHeld, c.Until
 			if c.Until == 0 {
 				s.control.until = at.after(r.config.CoolDown)
 			}
 		}
-		pid, _ := u.election.Active()
 		s.adopted = pid != 0 && s.byPID(pid) >= 0
 	})
-	r.setControl(s.control) // a shutdown that was cut short is undone
+	r.setControl(s.controlNow()) // a shutdown that was cut short is undone
 	records, _ := r.sup.history.read(r.config.Name)
 	for _, rec := range records {
 		if rec.Reason != role.ReasonFirst {

@@ -13,6 +13,7 @@ import (
 // Orders that matter, all of them made by step:
 //
 //	doControl(closed)  before  any doSignal of a shutdown
+//	doControl(nominee) before  the doKillGroup of a forced failover
 //	doJob(demote T)    before  doJob(pre-promote or promote T+1)
 //	doControl(granted) after   the pre-promote job of that term has reported
 //	doRelease          before  the doLaunch that follows it
@@ -42,6 +43,12 @@ type (
 		index int
 		term  uint64
 		sig   syscall.Signal
+	}
+	// doLast says in the segment that the member goes after all others, or not.
+	doLast struct {
+		seat int
+		pid  uint32
+		on   bool
 	}
 	// doControl writes the control word, which wakes every member.
 	doControl struct{ word controlWord }
@@ -74,6 +81,7 @@ func (doRelease) performed()      {}
 func (doSignal) performed()       {}
 func (doKillGroup) performed()    {}
 func (doHit) performed()          {}
+func (doLast) performed()         {}
 func (doControl) performed()      {}
 func (doJob) performed()          {}
 func (doRenew) performed()        {}

@@ -18,7 +18,9 @@ var (
 	ErrNoStandby  = errors.New("no standby is ready to take over")
 	ErrNoProcess  = errors.New("the worker has no process")
 	ErrNotHeld    = errors.New("the role is not held")
-	ErrBusy       = errors.New("a drill is under way")
+	ErrNotPaused  = errors.New("the role is not paused")
+	ErrBusy       = errors.New("a drill or a change of leader is under way")
+	ErrTimedOut   = errors.New("it took too long")
 	ErrNotRunning = errors.New("the supervisor is not running")
 )
 

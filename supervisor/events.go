@@ -21,6 +21,9 @@ const (
 	EventWorkerAdopted     EventType = "worker-adopted"
 	EventLeaderLost        EventType = "leader-lost" // precedes hook demotes of the same token
 	EventLeaderActive      EventType = "leader-active"
+	EventChange            EventType = "change"   // a switchover or a failover was asked for; Worker is who shall lead
+	EventPaused            EventType = "paused"   // Text: for how long
+	EventResumed           EventType = "resumed"  // Text: why
 	EventFailover          EventType = "failover" // Record is set; follows leader-active and the hooks
 	EventHook              EventType = "hook"     // one hook call ended: Text is the moment, Error its failure
 	EventPlugin            EventType = "plugin"   // a plugin's status changed: Text is its state, Error its last error

@@ -3,6 +3,7 @@ package supervisor
 import (
 	"slices"
 	"syscall"
+	"time"
 
 	"github.com/standbyd/standbyd/coord/role"
 	"github.com/standbyd/standbyd/internal/rolesock"
@@ -102,6 +103,28 @@ type (
 	// inClose asks for the orderly end; inKill for the end at once.
 	inClose struct{}
 	inKill  struct{}
+	// inSwitchover and inFailover ask for another leader: to is a worker's
+	// index, -1 for whoever is first in the order of candidates.
+	inSwitchover struct {
+		to    int
+		reply reply[Record]
+	}
+	inFailover struct {
+		to    int
+		reply reply[Record]
+	}
+	// inRank asks whom a switchover would choose.
+	inRank struct {
+		to    int
+		reply reply[Ranking]
+	}
+	// inPause stops what the role does by itself, for a while or, with 0, until
+	// inResume.
+	inPause struct {
+		length time.Duration
+		reply  reply[PauseStatus]
+	}
+	inResume struct{ reply reply[struct{}] }
 	// inAck frees a held role.
 	inAck struct{ reply reply[struct{}] }
 	// inDrill asks for a fault.
@@ -140,7 +163,9 @@ type seatView struct {
 	ready    bool
 	racing   bool // would claim now
 	bars     bool // wants no leadership by failover
+	last     bool // goes after all others, says the segment
 	priority int32
+	lag      uint64
 	joined   uint64
 	beat     uint64 // epoch of its last beat
 }
@@ -184,6 +209,11 @@ func (inHook) sealed()       {}
 func (inHit) sealed()        {}
 func (inClose) sealed()      {}
 func (inKill) sealed()       {}
+func (inSwitchover) sealed() {}
+func (inFailover) sealed()   {}
+func (inRank) sealed()       {}
+func (inPause) sealed()      {}
+func (inResume) sealed()     {}
 func (inAck) sealed()        {}
 func (inDrill) sealed()      {}
 func (inSignal) sealed()     {}

@@ -71,6 +71,9 @@ func (t *turn) whyLost() role.Reason {
 	if s.drill != nil && s.drill.term == s.led.term {
 		return role.ReasonDrill
 	}
+	if c := s.change; c != nil && c.term == s.led.term && (c.forced || s.living(s.led.pid) >= 0) {
+		return c.reason()
+	}
 	if e := t.entryAfter(s.led.term); e != nil && e.reason != "" {
 		return e.reason
 	}
@@ -99,6 +102,7 @@ func (t *turn) loseLeader(reason role.Reason) {
 	token := s.token(s.led.term)
 	name := s.nameOf(s.led.pid)
 	t.emit(Event{Type: EventLeaderLost, Worker: name, PID: int(s.led.pid), Token: token, Reason: reason})
+	t.noteEnd(reason)
 	if s.pending != nil && s.pending.term == s.led.term {
 		s.pending.done, s.pending.looks = true, recordLooks
 		t.writeRecords()
@@ -141,9 +145,15 @@ func (t *turn) gainLeader() {
 	}
 	t.countFailovers()
 	s.adopted = false
-	if s.control.mode == controlOpen && s.control.nominee >= 0 {
-		s.control.nominee, s.control.until = -1, 0
+	if s.control.nominee >= 0 {
+		s.control.nominee, s.control.planned = -1, false
+		if s.control.mode == controlOpen {
+			s.control.until = 0
+		}
 		t.setControl()
+	}
+	if s.pause.on {
+		t.startWanted() // the place of a leader that ended in the pause
 	}
 }
 
@@ -154,6 +164,9 @@ func (t *turn) reasonOf(term uint64) role.Reason {
 	if s.drill != nil && before != nil && s.drill.term == before.term {
 		return role.ReasonDrill
 	}
+	if c := s.change; c != nil && c.term < term && c.forced && (before == nil || before.term <= c.term) {
+		return role.ReasonForced
+	}
 	e := t.entry(term)
 	if before != nil {
 		// Terms that never got active are not changes of leader: the reason is
@@ -163,6 +176,8 @@ func (t *turn) reasonOf(term uint64) role.Reason {
 		}
 	}
 	switch {
+	case e != nil && e.reason == role.ReasonStepDown && s.change != nil && before != nil && before.term == s.change.term:
+		return role.ReasonSwitchover
 	case e != nil && e.reason != "":
 		return e.reason
 	case before == nil:
@@ -185,7 +200,7 @@ func (t *turn) countFailovers() {
 		if at == 0 {
 			at = t.now.Mono
 		}
-		if failover(t.reasonOf(e.term)) && at > t.now.Mono-int64(s.policy.Per) {
+		if failover(t.reasonOf(e.term)) && !t.byHand(e.term) && at > t.now.Mono-int64(s.policy.Per) {
 			recent = append(recent, at)
 		}
 	}
@@ -200,6 +215,15 @@ func (t *turn) countFailovers() {
 	t.warn("%s", t.reasonFor())
 }
 
+// byHand: that term follows one whose end an operator has caused.
+func (t *turn) byHand(term uint64) bool {
+	if c := t.s.change; c != nil && term > c.term {
+		return true
+	}
+	before := t.activeBefore(term)
+	return before != nil && before.term == t.s.spared
+}
+
 // spendable forgets the failovers that are out of the budget's window.
 func (t *turn) spendable() {
 	recent := t.s.failovers[:0:0]
@@ -211,14 +235,9 @@ func (t *turn) spendable() {
 	t.s.failovers = recent
 }
 
-// failover: the reasons that spend the budget.
-func failover(r role.Reason) bool {
-	switch r {
-	case role.ReasonCrash, role.ReasonHang, role.ReasonDrill, role.ReasonForced:
-		return true
-	}
-	return false
-}
+// failover: the reasons that spend the budget. What an operator has asked for
+// does not.
+func failover(r role.Reason) bool { return r == role.ReasonCrash || r == role.ReasonHang }
 
 // watchFencing holds the role while nobody can lead because the previous leader
 // cannot be proven dead: a process that is stuck in the kernel.
@@ -335,6 +354,7 @@ func (t *turn) writeRecords() {
 		respond(t, d.reply, rec, nil)
 		s.drill = nil
 	}
+	t.changed(rec)
 }
 
 func (t *turn) write(rec Record) {

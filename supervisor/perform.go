@@ -39,6 +39,10 @@ func (r *roleLoop) perform(e effect) {
 			in.err = l.process.Signal(e.sig)
 		}
 		r.next(in)
+	case doLast:
+		if r.seg != nil && r.seg.broken == nil {
+			r.touch(func(u *segmentUse) { u.table.SetLast(e.seat, e.pid, e.on) })
+		}
 	case doControl:
 		r.setControl(e.word)
 	case doJob:

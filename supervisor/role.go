@@ -141,7 +141,7 @@ func (r *roleLoop) take(in input) {
 		var effects []effect
 		r.st, effects = step(r.st, in, now())
 		_, looked := in.(inSeen)
-		r.settled = looked && len(effects) == 0 && r.st.phase == phaseLed && r.st.pending == nil && r.st.drill == nil
+		r.settled = looked && len(effects) == 0 && r.st.phase == phaseLed && r.st.pending == nil && r.st.drill == nil && r.st.change == nil
 		for _, e := range effects {
 			r.perform(e)
 		}

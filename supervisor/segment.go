@@ -122,9 +122,10 @@ func (r *roleLoop) look() input {
 				continue
 			}
 			in.seats = append(in.seats, seatView{seat: m.Seat, pid: uint32(m.Identity.PID), ready: m.Ready, racing: m.Racing,
-				bars: m.Candidate.NoFailover, priority: m.Candidate.Priority, joined: m.JoinSeq, beat: m.BeatEpoch})
+				bars: m.Candidate.NoFailover, last: m.Last, priority: m.Candidate.Priority, lag: m.Candidate.Lag,
+				joined: m.JoinSeq, beat: m.BeatEpoch})
 		}
-		if in.owner != r.seen.owner || in.active != r.seen.active || r.st.pending != nil || r.st.drill != nil || r.st.ring == nil {
+		if in.owner != r.seen.owner || in.active != r.seen.active || r.st.pending != nil || r.st.drill != nil || r.st.change != nil || r.st.ring == nil {
 			in.ring = ringOf(u.election)
 		}
 	})
@@ -155,8 +156,8 @@ func (r *roleLoop) setControl(w controlWord) {
 		return
 	}
 	r.touch(func(u *segmentUse) {
-		u.election.SetControl(election.Control{State: controlStates[w.mode], Gate: w.gate, Nominee: w.nominee,
-			ResignTerm: w.resign, GrantedTerm: w.granted, Until: w.until})
+		u.election.SetControl(election.Control{State: controlStates[w.mode], Gate: w.gate, ByHand: w.byHand, Planned: w.planned,
+			Nominee: w.nominee, ResignTerm: w.resign, GrantedTerm: w.granted, Until: w.until})
 	})
 }
 

@@ -63,10 +63,22 @@ type RoleStatus struct {
 	Listen       []ListenStatus `json:"listen,omitempty"`
 	Protection   Protection     `json:"protection"`
 	LastFailover *Record        `json:"last_failover"`
+	Pause        *PauseStatus   `json:"pause"` // null if the role is not paused
+	Budget       Budget         `json:"budget"`
 	Segment      string         `json:"segment"`
 	DroppedLines uint64         `json:"dropped_lines"`
 
 	hookErrors []string // last failure per hook, as the queue saw it
+}
+
+// Budget is how many failovers a role may have within a time, and has had. What
+// an operator asked for does not count. While Spent is all of them, the role is
+// held: whoever leads goes on, and nobody takes over before Until.
+type Budget struct {
+	Failovers int        `json:"failovers"`
+	Per       string     `json:"per"`
+	Spent     int        `json:"spent"`
+	HeldUntil *time.Time `json:"held_until"` // null if the role is not held
 }
 
 // WorkerStatus describes one worker. Wanted and observed are kept apart: PID

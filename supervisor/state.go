@@ -23,17 +23,19 @@ type phase int
 const (
 	phaseStarting phase = iota // nobody has led yet
 	phaseLed
-	phaseVacant   // nobody leads and somebody may
-	phaseHeld     // nobody leads and nobody may
-	phaseRenewing // the segment is lost: all workers end, then a new one is made
-	phaseClosing  // shutdown: the leader drains, hooks are demoted
-	phaseStopping // shutdown: all workers are told to stop
-	phaseEnding   // shutdown: hooks stop
+	phaseSwitching // a change of leader that was asked for is under way
+	phaseVacant    // nobody leads and somebody may
+	phasePaused    // nobody leads, and nobody takes over by itself before resume
+	phaseHeld      // nobody leads and nobody may
+	phaseRenewing  // the segment is lost: all workers end, then a new one is made
+	phaseClosing   // shutdown: the leader drains, hooks are demoted
+	phaseStopping  // shutdown: all workers are told to stop
+	phaseEnding    // shutdown: hooks stop
 	phaseStopped
 	phaseCount
 )
 
-var phaseNames = [phaseCount]string{"starting", "led", "vacant", "held", "renewing", "closing", "stopping", "ending", "stopped"}
+var phaseNames = [phaseCount]string{"starting", "led", "switching", "vacant", "paused", "held", "renewing", "closing", "stopping", "ending", "stopped"}
 
 func (p phase) String() string { return phaseNames[p] }
 
@@ -45,6 +47,10 @@ func (s *state) shown() RoleState {
 		return RoleLed
 	case phaseStarting:
 		return RoleStarting
+	case phaseSwitching:
+		return RoleSwitching
+	case phasePaused:
+		return RolePaused
 	case phaseHeld:
 		return RoleHeld
 	case phaseStopped:
@@ -98,6 +104,8 @@ type controlWord struct {
 	resign  uint64 // term that is asked to resign
 	granted uint64 // term that may pass the gate
 	until   int64  // mono ns; 0: no end
+	byHand  bool   // paused by an operator
+	planned bool   // the nominee follows the resigning term as an operator wants
 }
 
 type controlMode int
@@ -131,6 +139,8 @@ type worker struct {
 	barred   int64 // mono ns until which it goes last (a vetoed candidate)
 	past     []int // pids of its last lives, newest last
 	told     bool  // the life that ends was told to end
+	struck   bool  // its process is ended by a failover that was asked for
+	led      bool  // its last process led when it ended
 }
 
 // leadership is an active term as it was observed.
@@ -209,6 +219,10 @@ type state struct {
 	since     int64   // mono ns at which this supervisor began to watch
 	pending   *pendingRecord
 	drill     *drillState
+	change    *changeState
+	pause     pausing
+	spared    uint64 // term whose end an operator has caused: it spends no budget
+	lastEnd   leadEnd
 	drainBy   int64
 	renewing  bool // doRenew has been asked for
 	binding   bool // doBindSockets has been asked for
@@ -234,6 +248,10 @@ func (s state) clone() state {
 	if s.drill != nil {
 		d := *s.drill
 		s.drill = &d
+	}
+	if s.change != nil {
+		c := *s.change
+		s.change = &c
 	}
 	return s
 }
@@ -272,6 +290,14 @@ func (s *state) nameOf(pid uint32) string {
 
 func (s *state) token(term uint64) role.Token { return role.MakeToken(s.generation, term) }
 
+// indexOf is the place that pid has or had, -1 if it is nobody's.
+func (s *state) indexOf(pid uint32) int {
+	if i := s.byPID(pid); i >= 0 || pid == 0 {
+		return i
+	}
+	return slices.IndexFunc(s.workers, func(w worker) bool { return slices.Contains(w.past, int(pid)) })
+}
+
 // processes counts the workers that have one.
 func (s *state) processes() (n int) {
 	for i := range s.workers {
@@ -291,12 +317,17 @@ func (s *state) nextDue() (due int64) {
 	}
 	for i := range s.workers {
 		sooner(s.workers[i].due)
+		sooner(s.workers[i].barred)
 	}
 	sooner(s.drainBy)
 	sooner(s.retryAt)
 	sooner(s.socketsS)
 	if s.control.mode == controlHeld || s.control.mode == controlPaused {
 		sooner(s.control.until)
+	}
+	sooner(s.pause.until)
+	if s.change != nil {
+		sooner(s.change.by)
 	}
 	return due
 }

@@ -38,6 +38,21 @@ func hookStatus(h NamedHooks) HookStatus {
 	return st
 }
 
+// budget is what is left of the permitted failovers.
+func (s *state) budget(at moment) Budget {
+	b := Budget{Failovers: s.policy.Failovers, Per: s.policy.Per.String()}
+	for _, when := range s.failovers {
+		if when > at.Mono-int64(s.policy.Per) {
+			b.Spent++
+		}
+	}
+	if s.control.mode == controlHeld {
+		until := at.Wall.Add(time.Duration(s.control.until - at.Mono))
+		b.HeldUntil = &until
+	}
+	return b
+}
+
 // publish makes the role's state visible.
 func (r *roleLoop) publish() {
 	s := &r.st
@@ -54,6 +69,8 @@ func (r *roleLoop) publish() {
 		status.Leader, status.LeaderPID = s.nameOf(s.led.pid), int(s.led.pid)
 		status.Term, status.Token = s.led.term, s.token(s.led.term)
 	}
+	at := now()
+	status.Pause, status.Budget = s.pauseStatus(at), s.budget(at)
 	if !launch.CanStage() {
 		status.Protection.Missing = append(status.Protection.Missing, "launch stage")
 	}

@@ -36,6 +36,9 @@ func step(s state, in input, now moment) (state, []effect) {
 		}
 	case inDue:
 		for i := range t.s.workers {
+			if w := &t.s.workers[i]; w.barred <= now.Mono {
+				w.barred = 0
+			}
 			if due := t.s.workers[i].due; due != 0 && due <= now.Mono {
 				t.word(i, wDue)
 			}
@@ -59,6 +62,14 @@ func step(s state, in input, now moment) (state, []effect) {
 		t.happen(hAck)
 	case inDrill:
 		t.happen(hDrill)
+	case inSwitchover:
+		t.happen(hSwitchover)
+	case inFailover:
+		t.happen(hFailover)
+	case inPause:
+		t.happen(hPause)
+	case inResume:
+		t.happen(hResume)
 	case inClose:
 		t.happen(hClose)
 	case inKill:
@@ -73,6 +84,8 @@ func step(s state, in input, now moment) (state, []effect) {
 		t.noteHit(in)
 	case inSignal:
 		t.signal(in)
+	case inRank:
+		respond(t, in.reply, t.rank(in.to), nil)
 	default:
 		panic(fmt.Sprintf("supervisor: an input without a column: %T", in))
 	}
@@ -99,7 +112,7 @@ func (t *turn) warn(format string, args ...any) {
 	t.emit(Event{Type: EventWarning, Text: fmt.Sprintf(format, args...)})
 }
 
-func (t *turn) setControl() { t.do(doControl{t.s.control}) }
+func (t *turn) setControl() { t.do(doControl{t.s.controlNow()}) }
 
 // job hands a transition to the hooks, if there are any.
 func (t *turn) job(kind hookMoment, tr role.Transition, only []int) bool {
@@ -121,9 +134,11 @@ func respond[T any](t *turn, to reply[T], value T, err error) {
 func (t *turn) settle() {
 	s := &t.s
 	switch s.phase {
-	case phaseStarting, phaseLed, phaseVacant, phaseHeld:
+	case phaseStarting, phaseLed, phaseSwitching, phaseVacant, phasePaused, phaseHeld:
+		t.watchChange()
 		t.place()
 		t.rebind()
+		t.putLast()
 	case phaseRenewing:
 		if s.processes() == 0 && s.jobs == 0 && !s.renewing && s.retryAt == 0 {
 			s.renewing = true
@@ -152,10 +167,14 @@ func (t *turn) place() {
 	s := &t.s
 	t.watchRace()
 	switch {
+	case s.changing():
+		s.phase = phaseSwitching
 	case s.led.term != 0:
 		s.phase = phaseLed
 	case s.control.mode == controlHeld:
 		s.phase = phaseHeld
+	case s.pause.on:
+		s.phase = phasePaused
 	case s.ledBy != "":
 		s.phase = phaseVacant
 	default:
@@ -166,6 +185,9 @@ func (t *turn) place() {
 
 func (t *turn) reasonFor() string {
 	s := &t.s
+	if s.changing() {
+		return t.changeReason()
+	}
 	if s.control.mode == controlHeld && s.fencing.held {
 		return fmt.Sprintf("pid %d (%s), which led before, was told to end %v ago and still is not proven dead: nobody may lead beside it; look at `cat /proc/%d/stack`, then `standbyd ack %s`",
 			s.fencing.pid, s.nameOf(s.fencing.pid), time.Duration(t.now.Mono-s.fencing.since).Round(time.Second), s.fencing.pid, s.policy.Name)
@@ -175,8 +197,11 @@ func (t *turn) reasonFor() string {
 			s.refused.row, s.refused.why, t.wall(s.control.until).Format("15:04:05"), s.policy.Name)
 	}
 	if s.control.mode == controlHeld {
-		return fmt.Sprintf("%d failovers within %v: no further takeover before %s; `standbyd ack %s` allows it at once",
-			s.policy.Failovers, s.policy.Per, t.wall(s.control.until).Format("15:04:05"), s.policy.Name)
+		return fmt.Sprintf("%d failovers within %v%s: no further takeover before %s; `standbyd ack %s` allows it at once",
+			s.policy.Failovers, s.policy.Per, s.lastEnd.clause(), t.wall(s.control.until).Format("15:04:05"), s.policy.Name)
+	}
+	if s.pause.on {
+		return t.pauseReason()
 	}
 	if s.led.term != 0 {
 		return ""
@@ -223,7 +248,7 @@ func (t *turn) standbyReason() string {
 	case s.idle == 0 || t.now.Mono-s.idle < int64(idleWait):
 		return "a standby is ready and about to take over"
 	case !slices.ContainsFunc(s.seats, func(v seatView) bool { return v.ready && !v.bars && s.living(v.pid) >= 0 }):
-		return "the ready standbys may not take over by themselves (no_failover)"
+		return fmt.Sprintf("the ready standbys may not take over by themselves (nofailover); `standbyd failover %s --to WORKER` makes one lead", s.policy.Name)
 	case s.shortLeads == 0:
 		return "the ready standbys wait out their back-off after claims that failed"
 	}

@@ -72,6 +72,7 @@ func renew(t *turn, in input) {
 	t.loseLeader(role.ReasonCrash)
 	t.endDrill(in.(inLost).err)
 	t.s.phase, t.s.why = phaseRenewing, "the segment was lost; waits for the end of the workers that used it"
+	t.endChange(in.(inLost).err)
 	t.s.owner, t.s.active, t.s.asking = hold{}, hold{}, 0
 	t.s.retryAt, t.s.renewing = 0, false
 	for i := range t.s.workers {
@@ -151,7 +152,9 @@ func (t *turn) promoted(got inJob) {
 		return
 	}
 	if s.policy.HookFailure == "demote" {
-		s.failovers = append(s.failovers, t.now.Mono)
+		if !t.byHand(got.t.Token.Term()) {
+			s.failovers = append(s.failovers, t.now.Mono)
+		}
 		t.depose(got.t.Token.Term(), got.t.PID, got.err)
 		return
 	}
@@ -183,6 +186,9 @@ func (t *turn) depose(term uint64, pid int, cause error) {
 	s.control.resign = term
 	s.refused.row++
 	s.refused.why = cause.Error()
+	if s.change != nil && s.change.term < term {
+		s.change.trouble = fmt.Sprintf("%s had to give the lease back: %v", s.nameOf(uint32(pid)), cause)
+	}
 	if i := s.byPID(uint32(pid)); i >= 0 {
 		s.workers[i].barred = t.now.after(s.policy.Probation)
 	}
@@ -215,26 +221,6 @@ func (t *turn) nominate() {
 	}
 }
 
-// candidate is the seat that goes next, or -1: ready, not barred, the highest
-// priority, then the earliest to join.
-func (t *turn) candidate() int {
-	best := -1
-	for i, v := range t.s.seats {
-		w := t.s.living(v.pid)
-		if !v.ready || v.bars || w < 0 || t.s.workers[w].barred > t.now.Mono {
-			continue
-		}
-		if best < 0 || v.priority > t.s.seats[best].priority ||
-			v.priority == t.s.seats[best].priority && v.joined < t.s.seats[best].joined {
-			best = i
-		}
-	}
-	if best < 0 {
-		return -1
-	}
-	return t.s.seats[best].seat
-}
-
 func replayHook(t *turn, in input) {
 	if t.s.told.Token != 0 {
 		t.job(momentPromote, t.s.told, []int{in.(inReplay).hook})
@@ -250,6 +236,7 @@ func roleDue(t *turn, _ input) {
 		t.nominate()
 		t.setControl()
 	}
+	t.pauseDue()
 	if s.retryAt != 0 && s.retryAt <= t.now.Mono {
 		s.retryAt = 0
 		if len(s.failing) > 0 && s.told.Token != 0 {
@@ -291,7 +278,7 @@ func drill(t *turn, in input) {
 		refuse(ErrNoLeader)
 		return
 	}
-	if s.drill != nil {
+	if s.drill != nil || s.change != nil {
 		refuse(ErrBusy)
 		return
 	}
@@ -315,20 +302,11 @@ func drill(t *turn, in input) {
 
 // standbyReady: somebody besides the leader is ready and willing.
 func (t *turn) standbyReady() bool {
-	for _, v := range t.s.seats {
-		if v.ready && !v.bars && v.pid != t.s.led.pid && t.s.living(v.pid) >= 0 {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(t.s.seats, func(v seatView) bool { return t.s.able(v) && !v.bars && v.pid != t.s.led.pid })
 }
 
 func refuseDrill(t *turn, in input) {
-	err := ErrNoLeader
-	if t.s.phase >= phaseClosing {
-		err = ErrNotRunning
-	}
-	respond(t, in.(inDrill).reply, Record{}, err)
+	respond(t, in.(inDrill).reply, Record{}, t.refusal())
 }
 
 func (t *turn) noteHit(in inHit) {
@@ -355,6 +333,9 @@ func (t *turn) signal(in inSignal) {
 		respond(t, in.reply, signalled{}, ErrNoProcess)
 		return
 	}
+	if s := &t.s; s.led.worker == i && endsLead(in.sig) {
+		s.spared = s.led.term
+	}
 	t.do(doSignal{i, in.sig, in.reply})
 }
 
@@ -367,10 +348,12 @@ func beginClose(t *turn, _ input) {
 
 func (t *turn) close() {
 	s := &t.s
-	s.control.mode, s.control.until, s.control.nominee = controlClosed, 0, -1
+	s.control.mode, s.control.until, s.control.nominee, s.control.planned = controlClosed, 0, -1, false
 	s.failing, s.retryAt, s.socketsS = nil, 0, 0
+	t.s.pause = pausing{}
 	t.setControl()
 	t.endDrill(ErrNotRunning)
+	t.endChange(ErrNotRunning)
 }
 
 // endDrill gives up a drill that is under way.

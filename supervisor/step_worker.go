@@ -27,6 +27,8 @@ func launchNow(t *turn, i int) {
 		waits = "waits for a new segment"
 	case !t.s.sockets:
 		waits = "waits for the role's sockets"
+	case t.s.pause.on && w.led && t.s.led.term == 0:
+		waits = fmt.Sprintf("led when it ended, and a paused role does not restart its leader; `standbyd resume %s`", t.s.policy.Name)
 	}
 	if waits != "" {
 		w.lot, w.why = lotBackoff, waits
@@ -36,7 +38,7 @@ func launchNow(t *turn, i int) {
 		w.restarts++
 	}
 	w.lot, w.why = lotStarting, ""
-	w.startAt, w.readyAt, w.told = t.now.Mono, 0, false
+	w.startAt, w.readyAt, w.told, w.struck, w.led = t.now.Mono, 0, false, false, false
 	w.due = t.now.after(t.s.policy.StartTimeout)
 	t.do(doLaunch{i})
 }
@@ -97,7 +99,8 @@ func (t *turn) becomeReady(w *worker) {
 // is still to come may wait for a slow disk.
 func bury(t *turn, i int) {
 	w := &t.s.workers[i]
-	w.told = w.lot == lotStopping
+	w.told = w.lot == lotStopping || w.struck
+	w.led = w.lot == lotLeader || w.lot == lotDraining || t.s.owner.pid == uint32(w.pid)
 	if w.lot != lotStarting {
 		w.why = ""
 	}
@@ -159,6 +162,9 @@ func leave(t *turn, i int) {
 	t.emit(Event{Type: EventWorkerExited, Worker: w.name, PID: w.pid, Exit: &in.exit, Text: w.why})
 	t.do(doRelease{i})
 	w.lastExit, w.pid = &in.exit, 0
+	if t.s.lastEnd.pid == in.pid {
+		t.s.lastEnd.exit = describeExit(in.exit)
+	}
 	if t.s.led.worker == i {
 		t.s.led.worker = -1
 	}

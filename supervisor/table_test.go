@@ -97,8 +97,15 @@ func roleIn(row phase) state {
 	switch row {
 	case phaseLed:
 		lead(&s)
+	case phaseSwitching:
+		lead(&s)
+		s.phase = row
+		s.change = &changeState{term: 7, to: 101, seat: 2, by: testNow.Mono + int64(time.Minute), reply: make(chan answer[Record], 1)}
+		s.control.nominee, s.control.resign, s.control.until, s.control.planned = 2, 7, s.change.by, true
 	case phaseVacant:
 		s.ledBy = "kv-2"
+	case phasePaused:
+		s.ledBy, s.pause = "kv-2", pausing{on: true, until: testNow.Mono + int64(time.Minute)}
 	case phaseHeld:
 		s.ledBy, s.control.mode, s.control.until = "kv-2", controlHeld, testNow.Mono+int64(time.Minute)
 	case phaseRenewing:
@@ -146,8 +153,14 @@ func happeningInput(h happening) input {
 		hDue:     inDue{},
 		hAck:     inAck{make(chan answer[struct{}], 1)},
 		hDrill:   inDrill{fault: "kill", reply: make(chan answer[Record], 1)},
-		hClose:   inClose{},
-		hKill:    inKill{},
+
+		hSwitchover: inSwitchover{to: -1, reply: make(chan answer[Record], 1)},
+		hFailover:   inFailover{to: 2, reply: make(chan answer[Record], 1)},
+		hPause:      inPause{reply: make(chan answer[PauseStatus], 1)},
+		hResume:     inResume{reply: make(chan answer[struct{}], 1)},
+
+		hClose: inClose{},
+		hKill:  inKill{},
 	}[h]
 }
 
@@ -162,7 +175,7 @@ func TestRoleTable(t *testing.T) {
 				t.Fatalf("no cell for %s x %s", row, happeningNames[col])
 			}
 			next, effects := step(roleIn(row), happeningInput(col), testNow)
-			fmt.Fprintf(&out, "  %-8s %s%s\n", happeningNames[col], next.phase, describe(effects))
+			fmt.Fprintf(&out, "  %-10s %s%s\n", happeningNames[col], next.phase, describe(effects))
 		}
 	}
 	golden(t, "role_table.txt", out.String())
@@ -188,6 +201,13 @@ func describe(effects []effect) string {
 		case doControl:
 			fmt.Fprintf(&out, "control %s gate=%v nominee=%d resign=%d granted=%d", [...]string{"open", "paused", "held", "closed"}[e.word.mode],
 				e.word.gate, e.word.nominee, e.word.resign, e.word.granted)
+			for text, on := range map[string]bool{" by hand": e.word.byHand, " planned": e.word.planned} {
+				if on {
+					out.WriteString(text)
+				}
+			}
+		case doLast:
+			fmt.Fprintf(&out, "last %d pid %d %v", e.seat, e.pid, e.on)
 		case doJob:
 			fmt.Fprintf(&out, "%v(%v %s %s)", e.kind, e.t.Token, e.t.Worker, e.t.Reason)
 		case doRecord:

@@ -33,6 +33,14 @@ type walker struct {
 	last  role.Token
 	jobs  []inJob
 	over  bool
+	asked []chan answer[Record]
+}
+
+// ask is where the answer to a request goes. There has to be one by the end.
+func (w *walker) ask() chan answer[Record] {
+	to := make(chan answer[Record], 2)
+	w.asked = append(w.asked, to)
+	return to
 }
 
 func walk(t *testing.T, seed uint64) {
@@ -47,6 +55,11 @@ func walk(t *testing.T, seed uint64) {
 	w.s.owner, w.s.active = hold{}, hold{}
 	for range 200 {
 		if w.over {
+			for i, to := range w.asked {
+				if len(to) != 1 {
+					t.Errorf("request %d got %d answers", i, len(to))
+				}
+			}
 			return
 		}
 		w.input(inSeen{})
@@ -95,7 +108,7 @@ func (w *walker) job() {
 
 func (w *walker) random() {
 	i := w.rnd.IntN(len(w.s.workers))
-	switch w.rnd.IntN(12) {
+	switch w.rnd.IntN(16) {
 	case 0:
 		w.pass(time.Duration(w.rnd.IntN(2000)) * time.Millisecond)
 		w.due()
@@ -112,7 +125,7 @@ func (w *walker) random() {
 	case 7:
 		w.input(inAck{})
 	case 8:
-		w.input(inDrill{fault: "kill", reply: make(chan answer[Record], 1)})
+		w.input(inDrill{fault: "kill", reply: w.ask()})
 	case 9:
 		w.input(inReplay{w.rnd.IntN(2)})
 	case 10:
@@ -121,6 +134,14 @@ func (w *walker) random() {
 		if w.rnd.IntN(8) == 0 {
 			w.input(inLost{errors.New("removed")})
 		}
+	case 12:
+		w.input(inSwitchover{to: i - 1, reply: w.ask()})
+	case 13:
+		w.input(inFailover{to: i - 1, reply: w.ask()})
+	case 14:
+		w.input(inPause{length: time.Duration(w.rnd.IntN(2)) * time.Second})
+	case 15:
+		w.input(inResume{})
 	}
 }
 
@@ -161,6 +182,8 @@ func (w *walker) input(in input) {
 			w.pid++
 			w.alive[e.index] = w.pid
 			w.input(inLaunched{e.index, w.pid})
+		case doAnswer:
+			e.send()
 		case doHit:
 			w.input(inHit{term: e.term, zero: w.now.Mono})
 		case doRenew:

@@ -108,9 +108,18 @@ role or worker, 99 timed out.`,
 		a.runVerb(), a.checkVerb(),
 		a.statusVerb(), a.historyVerb(), a.eventsVerb(), a.logsVerb(),
 		a.pidVerb(), a.signalVerb(), a.drillVerb(), a.ackVerb(), a.waitVerb(),
+		a.switchoverVerb(), a.failoverVerb(), a.pauseVerb(), a.resumeVerb(),
 		a.lockVerb(), a.locksVerb(),
 		a.shutdownVerb(), a.inspectVerb(), a.versionVerb(),
 	)
+	for _, c := range root.Commands() {
+		switch c.Name() {
+		case "status", "history", "drill", "switchover", "failover", "pause", "resume", "ack", "wait":
+			a.takesRole(false, c)
+		case "pid", "signal", "logs":
+			a.takesRole(true, c)
+		}
+	}
 	return root
 }
 

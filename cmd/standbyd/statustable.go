@@ -37,6 +37,12 @@ func roleBlock(b *bytes.Buffer, r *supervisor.RoleStatus, now time.Time, p paint
 	for _, l := range r.Listen {
 		head = append(head, fmt.Sprintf("%s on %s", l.Name, l.Address))
 	}
+	switch {
+	case r.Pause != nil && r.State == supervisor.RolePaused:
+		head[1] = p.as(yellow, pauseWords(r.Pause, now))
+	case r.Pause != nil:
+		head[1] += ", " + p.as(yellow, pauseWords(r.Pause, now))
+	}
 	b.WriteString(strings.Join(head, "  ") + "\n")
 	if r.Why != "" {
 		fmt.Fprintf(b, "  %s\n", p.as(yellow, r.Why))
@@ -83,9 +89,20 @@ func roleBlock(b *bytes.Buffer, r *supervisor.RoleStatus, now time.Time, p paint
 		fmt.Fprintf(b, "  %s %s\n", p.as(faint, "last failover"), lastFailover(*r.LastFailover, now))
 	}
 	fmt.Fprintf(b, "  %s %s\n", p.as(faint, "protection   "), protection(r.Protection))
+	if n := r.Budget.Spent; n > 0 {
+		fmt.Fprintf(b, "  %s %d of %d failovers within %s are spent\n", p.as(faint, "budget       "), n, r.Budget.Failovers, r.Budget.Per)
+	}
 	if r.DroppedLines > 0 {
 		fmt.Fprintf(b, "  %s\n", p.as(yellow, fmt.Sprintf("%d lines of output were dropped: the disk was full or too slow", r.DroppedLines)))
 	}
+}
+
+// pauseWords is "paused for another 9m58s".
+func pauseWords(s *supervisor.PauseStatus, now time.Time) string {
+	if s.Until == nil {
+		return "paused"
+	}
+	return "paused for another " + span(s.Until.Sub(now))
 }
 
 func protection(g supervisor.Protection) string {

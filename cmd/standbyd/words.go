@@ -87,6 +87,10 @@ func lastFailover(r supervisor.Record, now time.Time) string {
 		fmt.Fprintf(&b, "%s stepped down", who)
 	case role.ReasonPreempt:
 		fmt.Fprintf(&b, "%s was preempted", who)
+	case role.ReasonSwitchover:
+		fmt.Fprintf(&b, "switchover, %s handed over", who)
+	case role.ReasonForced:
+		fmt.Fprintf(&b, "forced failover, %s was ended", who)
 	case role.ReasonFirst:
 		b.WriteString("first leader")
 	default:
@@ -194,6 +198,8 @@ func sentence(e supervisor.Event) string {
 		if p := phases(*e.Record); p != "" {
 			s += "; " + p
 		}
+	case supervisor.EventChange, supervisor.EventPaused, supervisor.EventResumed:
+		return join(string(e.Type), e.Text)
 	case supervisor.EventHook:
 		s = who + ": " + e.Text
 		if e.Token != 0 {

@@ -154,6 +154,15 @@ func (c *Client) post(ctx context.Context, path string, request, into any) error
 func (c *Client) call(ctx context.Context, method, path string, query url.Values, request, into any) error {
 	ctx, cancel := context.WithTimeoutCause(ctx, AnswerTimeout, fmt.Errorf("%w within %v on %s", ErrNoAnswer, AnswerTimeout, c.socket))
 	defer cancel()
+	return c.exchange(ctx, method, path, query, request, into)
+}
+
+// patiently is post without a limit, for what takes its time.
+func (c *Client) patiently(ctx context.Context, path string, request, into any) error {
+	return c.exchange(ctx, "POST", path, nil, request, into)
+}
+
+func (c *Client) exchange(ctx context.Context, method, path string, query url.Values, request, into any) error {
 	body, err := c.stream(ctx, method, path, query, request)
 	if err != nil {
 		return err

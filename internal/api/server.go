@@ -120,6 +120,11 @@ func (s *Server) handler() http.Handler {
 	mux.HandleFunc("POST /v1/signal", s.signal)
 	mux.HandleFunc("POST /v1/drill", s.drill)
 	mux.HandleFunc("POST /v1/ack", s.ack)
+	mux.HandleFunc("GET /v1/candidates", s.candidates)
+	mux.HandleFunc("POST /v1/switchover", s.change(s.backend.Switchover))
+	mux.HandleFunc("POST /v1/failover", s.change(s.backend.Failover))
+	mux.HandleFunc("POST /v1/pause", s.pause)
+	mux.HandleFunc("POST /v1/resume", s.resume)
 	mux.HandleFunc("POST /v1/shutdown", s.shutdown)
 	s.probes(mux)
 	return mux

@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	corerole "github.com/standbyd/standbyd/coord/role"
 	"github.com/standbyd/standbyd/internal/capture"
 	"github.com/standbyd/standbyd/supervisor"
 )
@@ -75,6 +76,34 @@ func (p *puppet) Drill(ctx context.Context, role string, o supervisor.DrillOptio
 		each(supervisor.Record{Role: role, Term: uint64(i)})
 	}
 	return nil, p.err
+}
+
+func (p *puppet) change(verb, role, to string) (supervisor.Record, error) {
+	if p.err != nil {
+		return supervisor.Record{}, p.err
+	}
+	return supervisor.Record{Role: role, To: to, Reason: corerole.Reason(verb)}, nil
+}
+
+func (p *puppet) Switchover(_ context.Context, role, to string) (supervisor.Record, error) {
+	return p.change("switchover", role, to)
+}
+
+func (p *puppet) Failover(_ context.Context, role, to string) (supervisor.Record, error) {
+	return p.change("forced", role, to)
+}
+
+func (p *puppet) Candidates(_ context.Context, role, to string) (supervisor.Ranking, error) {
+	return supervisor.Ranking{Role: role, To: to}, p.err
+}
+
+func (p *puppet) Pause(_ context.Context, role string, length time.Duration) ([]supervisor.PauseStatus, error) {
+	until := time.Unix(0, 0).Add(length)
+	return []supervisor.PauseStatus{{Role: role, Until: &until}}, p.err
+}
+
+func (p *puppet) Resume(_ context.Context, role string) ([]string, error) {
+	return []string{role}, p.err
 }
 
 func (p *puppet) Ack(context.Context, string) error { return p.err }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"syscall"
+	"time"
 
 	"github.com/standbyd/standbyd/internal/capture"
 	"github.com/standbyd/standbyd/supervisor"
@@ -19,6 +20,11 @@ type Backend interface {
 	Signal(ctx context.Context, target string, sig syscall.Signal) (worker string, pid int, err error)
 	Drill(ctx context.Context, role string, o supervisor.DrillOptions, each func(supervisor.Record)) ([]supervisor.Record, error)
 	Ack(ctx context.Context, role string) error
+	Switchover(ctx context.Context, role, to string) (supervisor.Record, error)
+	Failover(ctx context.Context, role, to string) (supervisor.Record, error)
+	Candidates(ctx context.Context, role, to string) (supervisor.Ranking, error)
+	Pause(ctx context.Context, role string, length time.Duration) ([]supervisor.PauseStatus, error)
+	Resume(ctx context.Context, role string) ([]string, error)
 	LogSources(target string) ([]capture.Source, error)
 }
 
@@ -54,6 +60,23 @@ type DrillRequest struct {
 	Force      bool   `json:"force"`
 }
 
+// ChangeRequest asks for another leader, by switchover or failover.
+type ChangeRequest struct {
+	Role string `json:"role"`
+	To   string `json:"to,omitempty"` // empty: the first in the order of candidates
+}
+
+// PauseRequest asks for a pause of a role, or of all if it is empty.
+type PauseRequest struct {
+	Role  string `json:"role,omitempty"`
+	ForMS int64  `json:"for_ms,omitempty"` // 0: until resume
+}
+
+// ResumeRequest ends the pause of a role, or of all if it is empty.
+type ResumeRequest struct {
+	Role string `json:"role,omitempty"`
+}
+
 // AckRequest ends the hold of a role.
 type AckRequest struct {
 	Role string `json:"role"`
@@ -79,7 +102,9 @@ const (
 	codeNoStandby  = "no-standby"
 	codeNoProcess  = "no-process"
 	codeNotHeld    = "not-held"
+	codeNotPaused  = "not-paused"
 	codeBusy       = "busy"
+	codeTimedOut   = "timed-out"
 	codeNotRunning = "not-running"
 	codeBadRequest = "bad-request"
 	codeForbidden  = "forbidden"
@@ -102,6 +127,8 @@ var kinds = []struct {
 	{codeNoStandby, 409, supervisor.ErrNoStandby},
 	{codeNoProcess, 409, supervisor.ErrNoProcess},
 	{codeNotHeld, 409, supervisor.ErrNotHeld},
+	{codeNotPaused, 409, supervisor.ErrNotPaused},
+	{codeTimedOut, 504, supervisor.ErrTimedOut},
 	{codeBusy, 409, supervisor.ErrBusy},
 	{codeNotRunning, 503, supervisor.ErrNotRunning},
 	{codeBadRequest, 400, ErrBadRequest},

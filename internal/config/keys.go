@@ -99,11 +99,11 @@ var roleKeys = []key[Role]{
 		"a leader that reports progress and then makes none for this long counts as hung; 0s is off"),
 
 	integer("failovers", func(r *Role) *int { return &r.Failovers }, 1, 1_000_000,
-		"leaders that may die within `per` before the role is held, until `standbyd ack ROLE` or the cool-down"),
+		"leaders that may die or hang within `per` before the role is held, until `standbyd ack ROLE` or the cool-down; what is done by hand (switchover, failover, drill, signal) does not count"),
 	duration("per", func(r *Role) *time.Duration { return &r.Per }, time.Millisecond, 30*day,
 		"window in which `failovers` counts"),
 	duration("probation", func(r *Role) *time.Duration { return &r.Probation }, 0, day,
-		"a worker that fails as leader within this time is the last one to be tried again"),
+		"a worker that fails as leader within this time of its promotion is the last one to be tried, whatever its priority, for as long again"),
 
 	duration("hook_timeout", func(r *Role) *time.Duration { return &r.HookTimeout }, time.Millisecond, time.Hour,
 		"limit of each call to a plugin"),
@@ -121,9 +121,9 @@ var workerKeys = []key[Worker]{
 	described(integer("index", func(w *Worker) *int { return &w.Index }, 0, 59,
 		"the worker that is meant, counted from 0"), "required"),
 	integer("priority", func(w *Worker) *int { return &w.Priority }, math.MinInt32, math.MaxInt32,
-		"the ready standby with the highest priority goes first"),
+		"the ready standby with the highest priority goes first; among equals the one with the smaller lag, if workers tell theirs, then the one that joined first"),
 	boolean("nofailover", func(w *Worker) *bool { return &w.NoFailover },
-		"this worker never leads"),
+		"this worker leads only if `switchover` or `failover` names it"),
 }
 
 var listenKeys = []key[Listen]{

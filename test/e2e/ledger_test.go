@@ -99,6 +99,9 @@ func (l *ledger) reader(i int) {
 		if errors.Is(err, syscall.ECONNREFUSED) {
 			l.refused.Add(1)
 		}
+		if l.ctx.Err() == nil && (err != nil || res.StatusCode == http.StatusServiceUnavailable) {
+			l.failed.Add(1)
+		}
 		if err == nil && res.StatusCode == http.StatusOK {
 			if got, err := strconv.ParseInt(string(body), 10, 64); err != nil || got < before {
 				l.t.Errorf("stale read: counter %d is %q after %d was acknowledged", i, body, before)

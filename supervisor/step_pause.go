@@ -1,0 +1,114 @@
+package supervisor
+
+import (
+	"fmt"
+	"time"
+)
+
+// pausing is an operator's word: the role does nothing by itself.
+type pausing struct {
+	on    bool
+	since time.Time // zero if an earlier supervisor was told
+	until int64     // mono ns; 0: until resume
+}
+
+// controlNow is the control word as the segment has to hold it: what the role
+// wants by itself, and over that the operator's pause. What forbids more stays.
+func (s *state) controlNow() controlWord {
+	w := s.control
+	if !s.pause.on || w.mode == controlClosed {
+		return w
+	}
+	w.byHand = true
+	switch {
+	case w.mode == controlHeld && s.pause.until != 0 && w.until != 0:
+		w.until = max(w.until, s.pause.until)
+	case w.mode == controlHeld:
+		w.until = 0
+	default:
+		w.mode, w.until = controlPaused, s.pause.until
+	}
+	return w
+}
+
+func pause(t *turn, in input) {
+	ask := in.(inPause)
+	s := &t.s
+	s.pause = pausing{on: true, since: t.now.Wall}
+	if ask.length > 0 {
+		s.pause.until = t.now.after(ask.length)
+	}
+	t.setControl()
+	text := "until resume"
+	if s.pause.until != 0 {
+		text = "for " + ask.length.String()
+	}
+	t.emit(Event{Type: EventPaused, Text: text})
+	respond(t, ask.reply, *t.pauseStatus(), nil)
+}
+
+func unpause(t *turn, in input) {
+	ask := in.(inResume)
+	if !t.s.pause.on {
+		respond(t, ask.reply, struct{}{}, ErrNotPaused)
+		return
+	}
+	t.endPause("as asked")
+	respond(t, ask.reply, struct{}{}, nil)
+}
+
+func refusePause(t *turn, in input) {
+	switch in := in.(type) {
+	case inPause:
+		respond(t, in.reply, PauseStatus{}, ErrNotRunning)
+	case inResume:
+		respond(t, in.reply, struct{}{}, ErrNotRunning)
+	}
+}
+
+// pauseDue ends a pause whose time is over.
+func (t *turn) pauseDue() {
+	if p := t.s.pause; p.on && p.until != 0 && p.until <= t.now.Mono {
+		t.endPause("its time is over")
+	}
+}
+
+func (t *turn) endPause(why string) {
+	t.s.pause = pausing{}
+	t.setControl()
+	t.emit(Event{Type: EventResumed, Text: why})
+	if t.s.hooked && t.s.phase != phaseRenewing {
+		t.startWanted() // the leader's place, if it is empty
+	}
+}
+
+// pauseStatus is the pause for people, nil if there is none.
+func (t *turn) pauseStatus() *PauseStatus { return t.s.pauseStatus(t.now) }
+
+func (s *state) pauseStatus(now moment) *PauseStatus {
+	if !s.pause.on {
+		return nil
+	}
+	p := &PauseStatus{Role: s.policy.Name}
+	if !s.pause.since.IsZero() {
+		since := s.pause.since
+		p.Since = &since
+	}
+	if s.pause.until != 0 {
+		until := now.Wall.Add(time.Duration(s.pause.until - now.Mono))
+		p.Until = &until
+	}
+	return p
+}
+
+func (t *turn) pauseReason() string {
+	s := &t.s
+	end := "until `standbyd resume " + s.policy.Name + "`"
+	if s.pause.until != 0 {
+		end = fmt.Sprintf("until %s or `standbyd resume %s`", t.wall(s.pause.until).Format("15:04:05"), s.policy.Name)
+	}
+	if s.led.term != 0 {
+		return fmt.Sprintf("paused: no failover, no preemption, no restart of the leader %s", end)
+	}
+	return fmt.Sprintf("paused: nobody takes over by itself %s; `standbyd failover %s` makes a standby lead", end, s.policy.Name)
+}
