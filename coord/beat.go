@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"os"
+	"runtime"
 	"time"
 
 	"github.com/standbyd/standbyd/coord/election"
@@ -14,21 +15,79 @@ import (
 
 // beatLoop is the beat goroutine. Its deadlines are absolute: a tick after the
 // segment's last one, whoever made it, so that all members together keep the
-// pace of the header and a late pass does not delay the next.
-func (m *Member) beatLoop() {
-	timer := time.NewTimer(0)
-	defer timer.Stop()
+// pace of the header and a late pass does not delay the next. In between it
+// sleeps on the seat's event word, which others raise when something changed.
+//
+// It keeps its thread to itself. The thread's end is what fires the robust
+// words, so it must not end before the process does; the thread's own timers
+// are exact, where the runtime's round to milliseconds; and its priority is its
+// own.
+func (m *Member) beatLoop(up chan<- struct{}) {
+	runtime.LockOSThread()
+	defer runtime.UnlockOSThread()
+	defer m.keepThread()()
+	close(up)
 	b := beater{supervisor: m.launchedBy}
 	for {
+		var count uint32
+		if m.gone.Load() == nil {
+			count = m.seat.Event() // before the look: see heartbeat.Seat.Event
+		}
 		select {
 		case <-m.stopping:
 			return
-		case <-m.poke:
-		case <-timer.C:
+		default:
 		}
-		timer.Reset(m.pass(&b, proc.MonoNow()))
+		m.news.spread()
+		m.sleepOn(count, m.pass(&b, proc.MonoNow()))
 	}
 }
+
+// sleepOn waits for an event of the seat, for d at most.
+func (m *Member) sleepOn(count uint32, d time.Duration) {
+	if m.gone.Load() == nil && m.seat.WaitEvent(count, d) == nil {
+		return
+	}
+	// The segment is gone, or the system has no way to wait.
+	t := time.NewTimer(d)
+	defer t.Stop()
+	select {
+	case <-t.C:
+	case <-m.stopping:
+	}
+}
+
+// keepThread makes the calling thread the one by whose end this member's end
+// is noticed, and gives it its pace. What it returns undoes both.
+func (m *Member) keepThread() (undo func()) {
+	var ways uint64
+	slow, err := proc.HurryThread(proc.Pace(m.params.Scheduling))
+	if err == nil {
+		ways |= paceWays[m.params.Scheduling]
+	}
+	var hold *shm.RobustHold
+	if m.detect.robust {
+		if hold, err = m.seat.HoldRobust(); err == nil {
+			ways |= shm.WayRobust
+		}
+	}
+	if m.detect.pidfd {
+		if h, err := proc.OpenHandle(m.self); err == nil {
+			h.Close()
+			ways |= shm.WayPidfd
+		}
+	}
+	m.seat.SetWays(ways)
+	return func() {
+		if hold != nil {
+			hold.Drop(m.trouble() == nil)
+		}
+		slow()
+	}
+}
+
+// paceWays are the bits by which a seat shows the scheduling that it has.
+var paceWays = [...]uint64{shm.SchedulingNice: shm.WayNice, shm.SchedulingFIFO: shm.WayFIFO}
 
 // beater is what the beat goroutine remembers between two passes.
 type beater struct {
@@ -73,9 +132,6 @@ func (m *Member) pass(b *beater, now int64) time.Duration {
 	if epoch != b.epoch {
 		b.epoch = epoch
 		m.notify.again()
-		// Whoever waits judges its whole condition at each epoch: a process
-		// that stopped between a change and its wake has woken nobody.
-		m.news.spread()
 	}
 	due := time.Duration(int64(m.mapped.seg.TickedAt.Load()) + int64(m.params.Tick) - proc.MonoNow())
 	return min(max(due, m.params.Tick/16), m.params.Tick)
@@ -136,39 +192,18 @@ func (m *Member) apply(l *Leadership, o order) {
 	}
 }
 
-// endListening makes the listen goroutine end, which sees stopping or gone once
-// it is awake. The words of a segment that is gone may not exist any more: then
-// the sleeper is woken without raising the count, by a system call that
-// survives that, until it has not fallen asleep again in between.
-func (m *Member) endListening() {
+// endBeating makes the beat goroutine end, which sees stopping once it is
+// awake. The words of a segment that is gone may not exist any more: then the
+// sleeper is woken without raising the count, by a system call that survives
+// that, until it has not fallen asleep again in between.
+func (m *Member) endBeating() {
 	m.onSeat((*heartbeat.Seat).Interrupt)
 	for m.trouble() != nil {
 		shm.Wake(m.mapped.seg.Seats[m.seat.Number()].Event, 1)
 		select {
-		case <-m.deaf:
+		case <-m.still:
 			return
 		case <-time.After(time.Millisecond):
-		}
-	}
-}
-
-// listenLoop is the listen goroutine. While it sleeps it holds a thread, and
-// burns nothing.
-func (m *Member) listenLoop() {
-	for m.trouble() == nil {
-		count := m.seat.Event() // before the look: see heartbeat.Seat.Event
-		select {
-		case <-m.stopping:
-			return
-		default:
-		}
-		m.news.spread()
-		select {
-		case m.poke <- struct{}{}:
-		default:
-		}
-		if m.seat.WaitEvent(count, 0) != nil {
-			return // cannot be waited for here: the beat goroutine looks at each epoch
 		}
 	}
 }

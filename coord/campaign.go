@@ -5,11 +5,14 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"runtime"
 	"time"
 
 	"github.com/standbyd/standbyd/coord/election"
 	"github.com/standbyd/standbyd/coord/heartbeat"
 	"github.com/standbyd/standbyd/coord/role"
+	"github.com/standbyd/standbyd/coord/shm"
+	"github.com/standbyd/standbyd/internal/proc"
 )
 
 // Campaign waits until this member leads: the lease is its own, the
@@ -33,6 +36,7 @@ func (m *Member) Campaign(ctx context.Context) (*Leadership, error) {
 		m.busy.Store(false)
 		return nil, fmt.Errorf("campaign: %w", err)
 	}
+	m.notify.say(sayLook | sayActive)
 	return l, nil
 }
 
@@ -40,14 +44,12 @@ func (m *Member) Campaign(ctx context.Context) (*Leadership, error) {
 // error says that it cannot. leading is the parent of the leadership's context.
 func (m *Member) campaign(ctx, leading context.Context, managed bool, rest *pauses) (*Leadership, error) {
 	for {
-		l, err := m.claim(ctx, leading, managed)
-		if err != nil {
-			return nil, err
-		}
-		err = m.promote(ctx, l)
+		l, err := m.attain(ctx, leading, managed)
 		if err == nil {
-			m.notify.say(sayLook | sayActive)
 			return l, nil
+		}
+		if l == nil {
+			return nil, err
 		}
 		l.cancel(err)
 		m.give(l)
@@ -61,6 +63,22 @@ func (m *Member) campaign(ctx, leading context.Context, managed bool, rest *paus
 			return nil, err
 		}
 	}
+}
+
+// attain claims and gets promoted. On an error, a leadership that it returns
+// is to be given back. The goroutine keeps its thread meanwhile, at the pace
+// that the segment asks for, and gives both up before anybody leads: then the
+// worker's code can run on that very thread, without a wake in between.
+func (m *Member) attain(ctx, leading context.Context, managed bool) (*Leadership, error) {
+	runtime.LockOSThread()
+	defer runtime.UnlockOSThread()
+	slow, _ := proc.HurryThread(proc.Pace(m.params.Scheduling)) // the beat goroutine says what is not permitted
+	defer slow()
+	l, err := m.claim(ctx, leading, managed)
+	if err != nil {
+		return nil, err
+	}
+	return l, m.promote(ctx, l)
 }
 
 // stopped is why there is nothing more to contend for, nil if there is.
@@ -80,15 +98,17 @@ func (m *Member) stopped(ctx context.Context) error {
 // the whole condition again: the control word, vacant, proven dead, stale.
 func (m *Member) claim(ctx, leading context.Context, managed bool) (*Leadership, error) {
 	var (
-		w     watch
-		turn  turn
-		timer = time.NewTimer(0)
+		w    watch
+		turn turn
 	)
 	defer func() { w.drop() }()
-	defer timer.Stop()
+	defer context.AfterFunc(ctx, m.stir)()
 	defer m.race(false)
 	for {
-		changed := m.news.wait() // before the look: see news
+		if err := m.stopped(ctx); err != nil {
+			return nil, err
+		}
+		count := m.seat.Event() // before the look: see heartbeat.Seat.Event
 		if err := m.stopped(ctx); err != nil {
 			return nil, err
 		}
@@ -96,9 +116,14 @@ func (m *Member) claim(ctx, leading context.Context, managed bool) (*Leadership,
 		m.race(in)
 		pid, term := m.elec.Owner()
 		w.follow(m, pid, term)
-		wait := time.Duration(-1) // for news
-		if policy, ok := m.chance(&w, &turn); in && ok {
-			if wait = turn.wait(m, time.Now()); wait <= 0 {
+		w.listens(m)
+		wait := m.params.Tick
+		if !m.detect.tick {
+			wait = 0 // for an event
+		}
+		if policy, ok := m.chance(&w, &turn, pid, term); in && ok {
+			left := turn.wait(m, pid, term, time.Now())
+			if left <= 0 {
 				g, err := m.elec.Claim(m.attempt(&w, policy))
 				if err == nil {
 					return m.won(leading, managed, &w, g), nil
@@ -109,21 +134,28 @@ func (m *Member) claim(ctx, leading context.Context, managed bool) (*Leadership,
 				if p, t := m.elec.Owner(); p != pid || t != term {
 					continue // another was faster: stand by for it
 				}
-				wait = -1
+			} else if wait == 0 || left < wait {
+				wait = left
 			}
+		} else if soon, ok := w.again(proc.MonoNow()); in && ok && (wait == 0 || soon < wait) {
+			wait = soon
 		}
-		timer.Stop()
-		if wait > 0 {
-			timer.Reset(wait)
+		m.rest(&w, count, wait)
+	}
+}
+
+// rest blocks the campaign's thread until the seat's event count has moved on,
+// the vigil has fired or d has passed (0: no limit). It may return early.
+func (m *Member) rest(w *watch, count uint32, d time.Duration) {
+	if w.vigil.Keeps() && w.ear == nil {
+		err := m.seat.WaitEventOr(&w.vigil, count, d)
+		if err == nil {
+			return
 		}
-		select {
-		case <-w.done():
-			w.died(m) // first of all: it was known now
-		case <-changed:
-		case <-timer.C:
-		case <-ctx.Done():
-		case <-m.closing:
-		}
+		w.ear = newEar(m, w.vigil)
+	}
+	if m.seat.WaitEvent(count, d) != nil {
+		time.Sleep(max(m.params.Tick/16, time.Millisecond)) // no way to wait for an event here
 	}
 }
 
@@ -155,13 +187,13 @@ func (m *Member) won(parent context.Context, managed bool, w *watch, g election.
 
 // chance says whether a claim could succeed now, as far as that is cheap to
 // say, and by which policy. The claim itself decides.
-func (m *Member) chance(w *watch, t *turn) (election.Policy, bool) {
+func (m *Member) chance(w *watch, t *turn, pid uint32, term uint64) (election.Policy, bool) {
 	switch policy := m.params.Preempt; {
-	case w.pid == 0 || m.elec.Stale() || w.provenDead(m, w.pid):
+	case pid == 0 || m.elec.Stale() || m.params.Fence == shm.FenceToken && w.dying(pid, term) || w.provenDead(m, pid):
 		return election.Sticky, true
-	case policy == election.LowestPID && m.pid < w.pid:
+	case policy == election.LowestPID && m.pid < pid:
 		return policy, true
-	case policy == election.Priority && m.outranks(w.pid) && t.lasted(w, time.Now()) > preemptAfter*m.params.Tick*time.Duration(m.params.Grace):
+	case policy == election.Priority && m.outranks(pid) && t.lasted(pid, term, time.Now()) > preemptAfter*m.params.Tick*time.Duration(m.params.Grace):
 		return policy, true
 	}
 	return election.Sticky, false
@@ -180,7 +212,8 @@ func (m *Member) outranks(pid uint32) bool {
 func (m *Member) attempt(w *watch, policy election.Policy) election.Attempt {
 	return election.Attempt{
 		PID: m.pid, Seat: m.seat.Number(), Grace: m.params.Grace, Policy: policy, Stamp: true,
-		Dead: func(pid uint32) bool { return w.provenDead(m, pid) },
+		Dead:  func(pid uint32) bool { return w.provenDead(m, pid) },
+		Dying: w.dying,
 	}
 }
 
@@ -195,8 +228,8 @@ type turn struct {
 }
 
 // lasted is how long this member has been looking at the owner.
-func (t *turn) lasted(w *watch, now time.Time) time.Duration {
-	t.turnTo(w.pid, w.term, now)
+func (t *turn) lasted(pid uint32, term uint64, now time.Time) time.Duration {
+	t.turnTo(pid, term, now)
 	return now.Sub(t.seen)
 }
 
@@ -207,13 +240,12 @@ func (t *turn) turnTo(pid uint32, term uint64, now time.Time) {
 }
 
 // wait is how long to leave the lease to those who go before; 0 or less: go.
-func (t *turn) wait(m *Member, now time.Time) time.Duration {
+func (t *turn) wait(m *Member, pid uint32, term uint64, now time.Time) time.Duration {
 	me := m.seat.Number()
 	if m.elec.Control().Nominee == me {
 		return 0
 	}
 	before := place(me, m.table.Members(), m.elec.Epoch(), m.params.Grace)
-	pid, term := m.elec.Owner()
 	t.turnTo(pid, term, now)
 	if t.there.IsZero() {
 		t.there = now
@@ -243,6 +275,7 @@ func (m *Member) promote(ctx context.Context, l *Leadership) error {
 	defer context.AfterFunc(ctx, func() { stop(context.Cause(ctx)) })()
 	p := election.Promotion{
 		PID: m.pid, Term: l.term,
+		Known:    l.before.known,
 		Replaced: func(_, inFlight uint64) { l.before.work = inFlight },
 	}
 	if l.grant.Reason == role.ReasonPreempt {

@@ -20,6 +20,7 @@ const (
 	envNotify     = "NOTIFY_SOCKET"
 	envPriority   = "STANDBYD_PRIORITY"
 	envNoFailover = "STANDBYD_NOFAILOVER"
+	envDetect     = "STANDBYD_DETECT"
 )
 
 // environment is what a process was told at its launch.

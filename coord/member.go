@@ -31,11 +31,11 @@ type Member struct {
 	listeners []heldListener
 
 	launchedBy supervisorSeat
+	detect     detection
 
 	notify   notifier
 	news     news
 	progress progress
-	poke     chan struct{} // capacity 1: asks the beat goroutine for a pass now
 
 	seatMu    sync.Mutex // held while the seat's words are written, but for beats
 	left      bool       // the seat was given back; its words are another's
@@ -54,7 +54,7 @@ type Member struct {
 	closeOnce sync.Once
 	closing   chan struct{} // Close was called
 	stopping  chan struct{} // the member's goroutines are to end
-	deaf      chan struct{} // the listen goroutine has ended
+	still     chan struct{} // the beat goroutine has ended
 	wg        sync.WaitGroup
 }
 
@@ -172,10 +172,9 @@ func newMember(ctx context.Context, env environment, o options, mp *mapping, hel
 		elec:      election.Attach(mp.seg),
 		table:     heartbeat.NewTable(mp.seg),
 		listeners: held,
-		poke:      make(chan struct{}, 1),
 		closing:   make(chan struct{}),
 		stopping:  make(chan struct{}),
-		deaf:      make(chan struct{}),
+		still:     make(chan struct{}),
 	}
 	if o.name != "" {
 		m.name = o.name
@@ -185,6 +184,9 @@ func newMember(ctx context.Context, env environment, o options, mp *mapping, hel
 		m.candidate.Store(o.candidate)
 	} else {
 		m.candidate.Store(&Candidate{})
+	}
+	if m.detect, err = detectionOf(os.Getenv(envDetect)); err != nil {
+		return nil, err
 	}
 	m.launchedBy = m.launcher()
 	m.reclaim()
@@ -213,8 +215,9 @@ func (m *Member) reclaim() {
 
 // start launches the goroutines that doc.go lists.
 func (m *Member) start() {
-	m.wg.Go(m.beatLoop)
-	m.wg.Go(func() { defer close(m.deaf); m.listenLoop() })
+	up := make(chan struct{})
+	m.wg.Go(func() { defer close(m.still); m.beatLoop(up) })
+	<-up // whoever sees this member own sees by what its end is noticed
 	m.wg.Go(func() { m.notify.run(m.stopping) })
 	if m.opts.check != nil && m.params.ProgressLimit > 0 {
 		m.wg.Go(func() { m.runChecks(m.opts.check) })
@@ -238,7 +241,7 @@ func (m *Member) Ready() error {
 	if m.ready.CompareAndSwap(false, true) {
 		m.onSeat(func(s *heartbeat.Seat) { s.SetReady(true) })
 		m.notify.say(sayReady)
-		m.news.spread()
+		m.stir()
 	}
 	return nil
 }
@@ -249,7 +252,7 @@ func (m *Member) Ready() error {
 func (m *Member) SetCandidate(c Candidate) {
 	m.candidate.Store(&c)
 	m.onSeat(func(s *heartbeat.Seat) { s.SetCandidate(c) })
-	m.news.spread()
+	m.stir()
 }
 
 // Name is the worker's name, or "pid N".
@@ -279,7 +282,7 @@ func (m *Member) Close() error {
 	var err error
 	m.closeOnce.Do(func() {
 		close(m.closing)
-		m.news.spread()
+		m.stir()
 		if l := m.current.Load(); l != nil {
 			l.cancel(ErrClosed)
 		}
@@ -290,7 +293,7 @@ func (m *Member) Close() error {
 		}
 		m.underWay.Unlock()
 		close(m.stopping)
-		m.endListening()
+		m.endBeating()
 		m.wg.Wait()
 		m.onSeat((*heartbeat.Seat).Leave)
 		m.seatMu.Lock()
@@ -302,6 +305,12 @@ func (m *Member) Close() error {
 		m.mapped.leave()
 	})
 	return err
+}
+
+// stir makes everyone in this process who waits for a change look again.
+func (m *Member) stir() {
+	m.news.spread()
+	m.onSeat((*heartbeat.Seat).Interrupt)
 }
 
 // onSeat runs f on the seat, unless it was given back.

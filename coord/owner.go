@@ -1,6 +1,9 @@
 package coord
 
 import (
+	"sync/atomic"
+	"time"
+
 	"github.com/standbyd/standbyd/coord/heartbeat"
 	"github.com/standbyd/standbyd/coord/shm"
 	"github.com/standbyd/standbyd/internal/proc"
@@ -10,17 +13,33 @@ import (
 // it was first seen as owner, so that its death is noticed whatever becomes of
 // its pid. Only the campaign's goroutine uses it. The zero value watches
 // nobody.
+//
+// Its end is noticed in three ways, each of which is enough and leads to the
+// same judgement of the whole claim condition: the kernel fires the owner's
+// robust words before it tears the process down (vigil: a hint); the pidfd
+// becomes readable when the process is gone (handle); and the campaign looks
+// once a tick.
 type watch struct {
 	pid    uint32
 	term   uint64
 	id     proc.Identity // zero: the owner has no seat, only its beats count
 	handle *proc.Handle  // nil: unknown, dead already, or not to be seen from here
-	dead   bool          // proven, as far as the segment asks for
+	stop   chan struct{} // ends the goroutine that waits for the handle
+	vigil  heartbeat.Vigil
+	ear    *ear  // waits for the vigil where the campaign cannot
+	hinted int64 // when the hint was noticed, CLOCK_MONOTONIC ns; 0 not
+	dead   bool  // proven, as far as the segment asks for
 }
 
 // follow turns to the owner of term. The same owner is not looked up again,
-// unless it had no seat.
+// unless it had no seat. One that was evicted is kept for as long as the active
+// word names it: it must be dead before this member leads.
 func (w *watch) follow(m *Member, pid uint32, term uint64) {
+	if pid == 0 && w.pid != 0 {
+		if apid, aterm := m.elec.Active(); apid == w.pid && aterm == w.term {
+			pid, term = apid, aterm
+		}
+	}
 	if w.pid == pid && w.term == term && (pid == 0 || w.id != (proc.Identity{})) {
 		return
 	}
@@ -29,27 +48,48 @@ func (w *watch) follow(m *Member, pid uint32, term uint64) {
 	if pid == 0 || pid == m.pid {
 		return
 	}
-	w.id = identityOf(m.table.Members(), pid)
-	if w.id == (proc.Identity{}) {
+	o, ok := ownerOf(m.table.Members(), pid)
+	if !ok {
 		return
 	}
-	h, err := proc.OpenHandle(w.id)
-	if err == nil {
-		w.handle = h
-		return
+	w.id = o.Identity
+	if m.detect.robust {
+		w.vigil = m.seat.Vigil(o)
+	}
+	if m.detect.pidfd {
+		h, err := proc.OpenHandle(w.id)
+		if err == nil {
+			w.handle, w.stop = h, make(chan struct{})
+			m.wg.Go(func() { m.await(h, w.stop) })
+			return
+		}
 	}
 	if proc.Judge(w.id) == proc.Gone {
 		w.died(m)
 	}
 }
 
-// done is closed when the owner is gone; nil, which is never ready, if that
-// has been noticed already or cannot be.
-func (w *watch) done() <-chan struct{} {
-	if w.handle == nil || w.dead {
-		return nil
+// await stirs the campaign when the process behind h is gone.
+func (m *Member) await(h *proc.Handle, stop <-chan struct{}) {
+	select {
+	case <-h.Done():
+		m.onSeat((*heartbeat.Seat).Interrupt)
+	case <-stop:
 	}
-	return w.handle.Done()
+}
+
+// listens arms the vigil and notes the hint. It is called before each look,
+// because a thread that ended before the arming fires nothing.
+func (w *watch) listens(m *Member) {
+	if w.vigil.Arm() && w.hinted == 0 {
+		w.hinted = proc.MonoNow()
+	}
+}
+
+// dying reports whether there is a hint that the owner of term is about to
+// end: the thread that beats for it has ended.
+func (w *watch) dying(pid uint32, term uint64) bool {
+	return w.hinted != 0 && pid == w.pid && term == w.term
 }
 
 // provenDead says whether the owner pid is dead, as far as the segment's proof
@@ -59,8 +99,8 @@ func (w *watch) provenDead(m *Member, pid uint32) bool {
 		return false
 	}
 	if pid != w.pid || w.id == (proc.Identity{}) {
-		id := identityOf(m.table.Members(), pid)
-		return id != (proc.Identity{}) && enough(m.params.Proof, proc.Judge(id))
+		o, ok := ownerOf(m.table.Members(), pid)
+		return ok && enough(m.params.Proof, proc.Judge(o.Identity))
 	}
 	dead := w.dead
 	switch {
@@ -70,11 +110,7 @@ func (w *watch) provenDead(m *Member, pid uint32) bool {
 	case m.params.Proof == shm.ProofExiting:
 		dead = enough(m.params.Proof, w.handle.Judge())
 	default:
-		select {
-		case <-w.handle.Done():
-			dead = true
-		default:
-		}
+		dead = w.handle.Gone()
 	}
 	if dead {
 		w.died(m)
@@ -82,13 +118,33 @@ func (w *watch) provenDead(m *Member, pid uint32) bool {
 	return dead
 }
 
-// died notes that the owner is dead, and when that was known first.
+// died notes that the owner is dead, and since when that could be known.
 func (w *watch) died(m *Member) {
 	if !w.dead {
-		m.elec.StampEnd(w.term, proc.MonoNow())
+		at := proc.MonoNow()
+		if w.hinted != 0 {
+			at = w.hinted
+		}
+		m.elec.StampEnd(w.term, at)
 	}
 	w.dead = true
 }
+
+// again is how soon to look again for the proof after a hint: nothing tells
+// when a process is exiting, and the poller tells late when it is gone. The
+// looks become rarer with time, and end: an execve fires the words, too.
+func (w *watch) again(now int64) (time.Duration, bool) {
+	ago := time.Duration(now - w.hinted)
+	if w.hinted == 0 || w.dead || ago > hintHolds {
+		return 0, false
+	}
+	return min(max(ago/8, lookAgain), 500*time.Microsecond), true
+}
+
+const (
+	lookAgain = 20 * time.Microsecond
+	hintHolds = 2 * time.Second // the kernel tears down some 40 GiB in a second
+)
 
 func enough(proof uint8, v proc.Verdict) bool {
 	return v == proc.Gone || v == proc.Exiting && proof == shm.ProofExiting
@@ -96,22 +152,65 @@ func enough(proof uint8, v proc.Verdict) bool {
 
 // drop lets the process go.
 func (w *watch) drop() {
+	if w.ear != nil {
+		w.ear.close()
+		w.ear = nil
+	}
+	if w.stop != nil {
+		close(w.stop)
+		w.stop = nil
+	}
 	if w.handle != nil {
 		w.handle.Close()
 		w.handle = nil
 	}
 }
 
-// identityOf is who owns under pid: of several seats with that pid the one
-// that joined last, since whoever gets a dead member's pid joins before it
-// claims.
-func identityOf(members []heartbeat.Member, pid uint32) proc.Identity {
-	var id proc.Identity
-	var seq uint64
+// ownerOf is who owns under pid: of several seats with that pid the one that
+// joined last, since whoever gets a dead member's pid joins before it claims.
+func ownerOf(members []heartbeat.Member, pid uint32) (owner heartbeat.Member, ok bool) {
 	for i := range members {
-		if o := &members[i]; uint32(o.Identity.PID) == pid && (id == proc.Identity{} || o.JoinSeq > seq) {
-			id, seq = o.Identity, o.JoinSeq
+		if o := &members[i]; uint32(o.Identity.PID) == pid && (!ok || o.JoinSeq > owner.JoinSeq) {
+			owner, ok = *o, true
 		}
 	}
-	return id
+	return owner, ok
+}
+
+// ear waits for a vigil on a thread of its own, and stirs the member when it
+// fires: for systems on which nobody can wait for two words at once.
+type ear struct {
+	vigil  heartbeat.Vigil
+	closed atomic.Bool
+	done   chan struct{}
+}
+
+func newEar(m *Member, v heartbeat.Vigil) *ear {
+	e := &ear{vigil: v, done: make(chan struct{})}
+	m.wg.Go(func() {
+		defer close(e.done)
+		for !e.closed.Load() && m.trouble() == nil {
+			if e.vigil.Arm() {
+				m.onSeat((*heartbeat.Seat).Interrupt)
+				return
+			}
+			if !e.vigil.Keeps() || e.vigil.Wait(time.Second) != nil {
+				return
+			}
+		}
+	})
+	return e
+}
+
+// close ends the wait, and returns when it has ended.
+func (e *ear) close() {
+	e.closed.Store(true)
+	for {
+		e.vigil.Disturb()
+		select {
+		case <-e.done:
+			return
+		case <-time.After(time.Millisecond):
+		}
+	}
 }

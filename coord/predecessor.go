@@ -5,32 +5,45 @@ import (
 	"fmt"
 
 	"github.com/standbyd/standbyd/coord/election"
+	"github.com/standbyd/standbyd/coord/shm"
 	"github.com/standbyd/standbyd/internal/proc"
 )
 
 // Predecessor is the process that led before. It is safe for concurrent use.
 type Predecessor struct {
 	pid    int
+	term   uint64       // in which it led
 	handle *proc.Handle // nil: its lead had returned, it is gone, or nobody can tell
+	dead   bool         // proven, as far as the segment asks for
 	work   uint64       // set before the leadership is handed out
 }
 
 // predecessor is whoever the active word still names at the claim: the only
 // one whose lead may not have returned. The watch's handle on it is taken over.
 func (m *Member) predecessor(w *watch, g election.Grant) Predecessor {
-	pid, _ := m.elec.Active()
+	pid, term := m.elec.Active()
 	if pid == 0 || pid == m.pid {
 		return Predecessor{pid: int(g.Previous)}
 	}
-	p := Predecessor{pid: int(pid)}
-	if pid == w.pid && w.handle != nil {
+	p := Predecessor{pid: int(pid), term: term}
+	if pid == w.pid && term == w.term {
+		p.dead = w.dead
 		p.handle, w.handle = w.handle, nil
-		return p
 	}
-	if id := identityOf(m.table.Members(), pid); id != (proc.Identity{}) {
-		p.handle, _ = proc.OpenHandle(id) // an error is a proof of death, or nothing to wait for
+	if p.handle == nil && !(p.dead && m.params.Proof == shm.ProofGone) {
+		if o, ok := ownerOf(m.table.Members(), pid); ok {
+			p.handle, _ = proc.OpenHandle(o.Identity) // an error is a proof of death, or nothing to wait for
+		}
 	}
 	return p
+}
+
+// known is what Promote need not find out again about (pid, term).
+func (p *Predecessor) known(pid uint32, term uint64) (*proc.Handle, bool) {
+	if int(pid) != p.pid || term != p.term {
+		return nil, false
+	}
+	return p.handle, p.dead
 }
 
 // PID is its process; 0 if nobody led before or nobody knows who.

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"runtime"
 	"time"
 )
 
@@ -111,6 +112,9 @@ func (m *Member) perform(l *Leadership, lead func(context.Context, *Leadership) 
 	}
 	done := make(chan error, 1)
 	spawn(done, func() error { return lead(l.ctx, l) })
+	// lead first, on this very thread; what others are to hear comes after.
+	runtime.Gosched()
+	m.notify.say(sayLook | sayActive)
 	err = <-done
 	cause = context.Cause(l.ctx)
 	l.cancel(ErrResigned)

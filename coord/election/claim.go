@@ -28,6 +28,11 @@ type Attempt struct {
 	// Dead says whether pid is proven dead, by a proof that begins when it is
 	// called: then the owner word has been loaded. nil proves nothing.
 	Dead func(pid uint32) bool
+	// Dying says whether there is a hint that the owner (pid, term) is about
+	// to end. It is no proof, and is looked at only where the segment's fence
+	// is the token: then the lease is taken as a stale one is, through the
+	// seal. nil hints at nothing.
+	Dying func(pid uint32, term uint64) bool
 	// Stamp records the times of the claim in the ring.
 	Stamp bool
 }
@@ -101,7 +106,7 @@ func (e *Election) claim(a *Attempt) (Grant, Why, error) {
 		}
 		// C5: may I?
 		pause(pointClaimProof)
-		why := e.mayTake(a, pid, epoch, beat)
+		why := e.mayTake(a, pid, term, epoch, beat)
 		if why == causeNone && pid == a.PID {
 			// Another claim of this process, or one of a dead process that had
 			// its pid and no seat: only its beats tell, as with anybody's.
@@ -138,8 +143,9 @@ func (e *Election) claim(a *Attempt) (Grant, Why, error) {
 			pause(pointClaimCommit)
 			commit = s.Commit.Load()
 		}
-		// C8: taken as stale, the owner must not have beaten since it was judged.
-		if why == causeHang {
+		// C8: taken as stale, or at a hint, the owner must not have beaten since
+		// it was judged, and can beat no more.
+		if why == causeHang || why == causeDying {
 			pause(pointClaimSeal)
 			if !s.Heartbeat[term&1].CompareAndSwap(beatWord, beatWord|sealBit) {
 				continue
@@ -172,12 +178,14 @@ func (e *Election) claim(a *Attempt) (Grant, Why, error) {
 const sealBit = 1 << 31
 
 // mayTake says why the lease may be taken from pid, causeNone if it may not.
-func (e *Election) mayTake(a *Attempt, pid uint32, epoch uint64, beat shm.Heartbeat) cause {
+func (e *Election) mayTake(a *Attempt, pid uint32, term, epoch uint64, beat shm.Heartbeat) cause {
 	switch {
 	case pid == 0:
 		return e.whyVacant(a)
 	case a.Dead != nil && a.Dead(pid):
 		return causeCrash
+	case a.Dying != nil && e.seg.Params().Fence == shm.FenceToken && a.Dying(pid, term):
+		return causeDying
 	case beat.Sealed || stale(epoch, beat, e.seg.Forgiven.Load(), a.Grace):
 		return causeHang
 	case a.Policy == LowestPID && a.PID < pid:

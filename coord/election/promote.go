@@ -18,6 +18,13 @@ type Promotion struct {
 	// Ask gives a predecessor that is healthy (the lease was taken by policy)
 	// the segment's drain limit to stop by itself before it is killed.
 	Ask bool
+	// Known says what the caller has of the process that was granted the lease
+	// in (pid, term), which the active word names: a handle that it has held on
+	// it, which stays its own, or nil; and whether it is proven dead already, as
+	// surely as the segment asks. So that process is not looked for again. The
+	// term is its very own, so no other process with its pid can be meant. nil
+	// knows nothing.
+	Known func(pid uint32, term uint64) (h *proc.Handle, dead bool)
 	// Changed is received from whenever the words may have changed, so that
 	// the wait ends at once; nil is allowed.
 	Changed <-chan struct{}
@@ -70,12 +77,18 @@ func (e *Election) Promote(ctx context.Context, p Promotion) error {
 		// P2
 		if pid != 0 && pid != p.PID && s.Params().Fence != shm.FenceToken {
 			pause(pointFence)
-			changed, err := e.fence(ctx, p, active, deadline)
-			if err != nil {
-				return err
+			var dead bool
+			if p.Known != nil {
+				_, dead = p.Known(pid, term)
 			}
-			if changed {
-				continue
+			if !dead {
+				changed, err := e.fence(ctx, p, active, deadline)
+				if err != nil {
+					return err
+				}
+				if changed {
+					continue
+				}
 			}
 			if s.Params().Fence == shm.FenceTree {
 				if err := e.fell(ctx, p, pid, deadline); err != nil {
@@ -131,9 +144,16 @@ func (e *Election) inherit(term, inFlight uint64) {
 	}
 }
 
-// judgeEvery is how often a predecessor that was killed is looked at, where
-// "exiting" is proof enough: nothing tells when a process gets there.
+// judgeEvery is the shortest pause between two looks at a predecessor that is
+// given time to stop.
 const judgeEvery = 100 * time.Microsecond
+
+// pauseAfterKill is how long to wait for a process that was killed so long ago
+// before the next look at it. Its handle ends the wait when it is gone; nothing
+// tells when it is exiting, or when a word changed meanwhile.
+func pauseAfterKill(ago time.Duration) time.Duration {
+	return min(max(ago/8, 30*time.Microsecond), 2*time.Millisecond)
+}
 
 // stop makes whoever active names stop, and returns when that is proven, or
 // when the active word has changed.
@@ -146,7 +166,10 @@ func (e *Election) stop(ctx context.Context, p Promotion, active uint64, deadlin
 		p.Waiting(id)
 	}
 	var handle *proc.Handle
-	if known {
+	if p.Known != nil {
+		handle, _ = p.Known(pid, term)
+	}
+	if known && handle == nil {
 		h, err := proc.OpenHandle(id)
 		switch {
 		case err == nil:
@@ -164,6 +187,7 @@ func (e *Election) stop(ctx context.Context, p Promotion, active uint64, deadlin
 		deadline = deadline.Add(s.Params().DrainLimit)
 	}
 	killed := false
+	var killedAt time.Time
 	var gone <-chan struct{}
 	if handle != nil {
 		gone = handle.Done()
@@ -177,24 +201,28 @@ func (e *Election) stop(ctx context.Context, p Promotion, active uint64, deadlin
 		}
 		now := time.Now()
 		if handle != nil && !killed && !now.Before(killAt) {
-			if v := handle.Judge(); v == proc.Alive {
+			if !handle.Gone() {
 				if err := handle.Signal(syscall.SIGKILL); err != nil && handle.Judge() == proc.Alive {
 					return false, fmt.Errorf("fence pid %d of term %d: %w", pid, term, err)
 				}
 			}
-			killed = true
+			killed, killedAt = true, now
 		}
-		if handle != nil && e.proven(handle.Judge()) || handle == nil && known && e.proven(proc.Judge(id)) {
+		if handle != nil && e.provenBy(handle) || handle == nil && known && e.proven(proc.Judge(id)) {
 			return false, nil
 		}
 		if !now.Before(deadline) {
 			return false, fmt.Errorf("fence pid %d of term %d: still not proven dead after %v: %w", pid, term, s.Params().FenceLimit, ErrFenceTimeout)
 		}
-		wait := s.Params().Tick
-		if killed && s.Params().Proof == shm.ProofExiting {
-			wait = judgeEvery
+		if killed {
+			if err := context.Cause(ctx); err != nil {
+				return false, fmt.Errorf("fence pid %d before term %d: %w", pid, p.Term, err)
+			}
+			handle.Pause(pauseAfterKill(time.Since(killedAt)))
+			continue
 		}
-		if !killed && p.Ask {
+		wait := s.Params().Tick
+		if p.Ask {
 			wait = min(wait, max(time.Until(killAt), judgeEvery))
 		}
 		timer := time.NewTimer(min(wait, max(time.Until(deadline), judgeEvery)))
@@ -215,6 +243,11 @@ func (e *Election) stop(ctx context.Context, p Promotion, active uint64, deadlin
 // proven reports whether the verdict is what the segment asks for.
 func (e *Election) proven(v proc.Verdict) bool {
 	return v == proc.Gone || v == proc.Exiting && e.seg.Params().Proof == shm.ProofExiting
+}
+
+// provenBy looks through a handle, for no more than the segment asks.
+func (e *Election) provenBy(h *proc.Handle) bool {
+	return h.Gone() || e.seg.Params().Proof == shm.ProofExiting && h.Judge() != proc.Alive
 }
 
 // Dead is the proof that strict claims use: pid's seat names a process that is

@@ -14,6 +14,7 @@ const (
 	causeStepDown cause = 4
 	causePreempt  cause = 5
 	causePlanned  cause = 6
+	causeDying    cause = 7 // taken at a hint that its owner dies
 )
 
 var reasons = [...]role.Reason{
@@ -24,6 +25,7 @@ var reasons = [...]role.Reason{
 	causeStepDown: role.ReasonStepDown,
 	causePreempt:  role.ReasonPreempt,
 	causePlanned:  role.ReasonSwitchover,
+	causeDying:    role.ReasonCrash,
 }
 
 func reasonOf(code uint64) role.Reason {

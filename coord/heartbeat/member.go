@@ -29,6 +29,8 @@ type Member struct {
 	BeatEpoch   uint64
 	Progress    uint64
 	InFlight    uint64 // one bit per unit of work
+	Robust      uint64 // thread whose end fires its robust words, 0 none
+	Ways        uint64 // the Way bits of package shm
 }
 
 // Before reports whether m takes over before o.
@@ -60,6 +62,7 @@ func read(w *shm.SeatWords, seat int) (Member, bool) {
 		Racing: status&shm.StatusRacing != 0, Last: status&shm.StatusLast != 0,
 		Candidate: Candidate{Priority: int32(cand >> 32), NoFailover: cand&1 != 0, Lag: w.Lag.Load()},
 		BeatEpoch: w.Beat.Load(), Progress: w.Progress.Load(), InFlight: w.InFlight.Load(),
+		Robust: w.Robust.Load(), Ways: w.Ways.Load(),
 	}
 	return m, w.Phase.Load() == before
 }

@@ -92,6 +92,8 @@ func (t *Table) take(i int, self proc.Identity, o JoinOptions) *Seat {
 	w.Progress.Store(0)
 	w.Status.Store(0)
 	w.InFlight.Store(0)
+	w.Robust.Store(0)
+	w.Ways.Store(0)
 	s := &Seat{table: t, w: w, number: i, identity: self}
 	s.SetCandidate(o.Candidate)
 	mine.Phase = shm.PhaseJoined

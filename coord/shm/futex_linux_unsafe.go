@@ -44,3 +44,39 @@ func Wake(word *atomic.Uint32, n int) int {
 	}
 	return int(woken)
 }
+
+// futexWaiter is struct futex_waitv of the kernel.
+type futexWaiter struct {
+	val      uint64
+	addr     uint64
+	flags    uint32
+	reserved uint32
+}
+
+const futexSizeU32 = 2 // FUTEX2_SIZE_U32
+
+// WaitEither is Wait on two words at once. On a system that cannot do that
+// (Linux before 5.16, or a filter) the error matches ErrNotSupported, and
+// nothing was waited for.
+func WaitEither(a *atomic.Uint32, oldA uint32, b *atomic.Uint32, oldB uint32, timeout time.Duration) error {
+	waiters := [2]futexWaiter{
+		{val: uint64(oldA), addr: uint64(uintptr(unsafe.Pointer(a))), flags: futexSizeU32},
+		{val: uint64(oldB), addr: uint64(uintptr(unsafe.Pointer(b))), flags: futexSizeU32},
+	}
+	var ts *unix.Timespec
+	if timeout > 0 {
+		var now unix.Timespec
+		if err := unix.ClockGettime(unix.CLOCK_MONOTONIC, &now); err != nil {
+			return errors.Join(ErrNotSupported, err)
+		}
+		t := unix.NsecToTimespec(now.Nano() + int64(timeout))
+		ts = &t
+	}
+	_, _, errno := syscall.Syscall6(unix.SYS_FUTEX_WAITV, uintptr(unsafe.Pointer(&waiters)), uintptr(len(waiters)), 0,
+		uintptr(unsafe.Pointer(ts)), unix.CLOCK_MONOTONIC, 0)
+	switch errno {
+	case 0, syscall.EAGAIN, syscall.EINTR, syscall.ETIMEDOUT:
+		return nil
+	}
+	return errors.Join(ErrNotSupported, errno)
+}

@@ -25,3 +25,8 @@ func Wait(word *atomic.Uint32, old uint32, timeout time.Duration) error {
 
 // Wake has nobody to wake: waiters poll.
 func Wake(*atomic.Uint32, int) int { return 0 }
+
+// WaitEither is ErrNotSupported on this system.
+func WaitEither(_ *atomic.Uint32, _ uint32, _ *atomic.Uint32, _ uint32, _ time.Duration) error {
+	return ErrNotSupported
+}

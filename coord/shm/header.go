@@ -26,7 +26,7 @@ func encodeHeader(mem []byte, p Params, meta Meta) {
 	le.PutUint64(mem[offProgress:], uint64(p.ProgressLimit))
 	le.PutUint64(mem[offDrain:], uint64(p.DrainLimit))
 	le.PutUint64(mem[offFence:], uint64(p.FenceLimit))
-	le.PutUint64(mem[offRules:], uint64(p.Fence)|uint64(p.Proof)<<8|uint64(p.Preempt)<<16)
+	le.PutUint64(mem[offRules:], uint64(p.Fence)|uint64(p.Proof)<<8|uint64(p.Preempt)<<16|uint64(p.Scheduling)<<24)
 	le.PutUint32(mem[offSeats:], uint32(g.seats))
 	le.PutUint32(mem[offWriters:], uint32(g.writers))
 	le.PutUint32(mem[offCell:], uint32(g.cell))
@@ -63,7 +63,7 @@ func decodeHeader(b []byte, fileSize int64) (Params, geometry, Meta, error) {
 		Generation: le.Uint64(b[offGeneration:]), Grace: le.Uint64(b[offGrace:]),
 		Tick: time.Duration(le.Uint64(b[offTick:])), ProgressLimit: time.Duration(le.Uint64(b[offProgress:])),
 		DrainLimit: time.Duration(le.Uint64(b[offDrain:])), FenceLimit: time.Duration(le.Uint64(b[offFence:])),
-		Fence: uint8(rules), Proof: uint8(rules >> 8), Preempt: uint8(rules >> 16),
+		Fence: uint8(rules), Proof: uint8(rules >> 8), Preempt: uint8(rules >> 16), Scheduling: uint8(rules >> 24),
 		Seats: int(le.Uint32(b[offSeats:])), Writers: int(le.Uint32(b[offWriters:])), Cell: int(le.Uint32(b[offCell:])),
 		PayloadType: -1, UID: -1, GID: -1,
 	}

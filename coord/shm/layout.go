@@ -1,6 +1,6 @@
 package shm
 
-// The layout of a segment, version 1. All words are little-endian and 8-byte
+// The layout of a segment, version 2. All words are little-endian and 8-byte
 // aligned; words that different processes write often lie in different lines
 // of 128 bytes (two cache lines: processors fetch them in pairs).
 //
@@ -16,7 +16,7 @@ package shm
 //	56             8  progress limit  creator           nanoseconds, 0 none
 //	64             8  drain limit     creator           nanoseconds
 //	72             8  fence limit     creator           nanoseconds
-//	80             8  rules           creator           fence | proof<<8 | preempt<<16
+//	80             8  rules           creator           fence | proof<<8 | preempt<<16 | scheduling<<24
 //	88             4  seats           creator
 //	92             4  writers         creator
 //	96             4  cell size       creator           bytes, a multiple of 8
@@ -39,6 +39,7 @@ package shm
 //	1280           8  commit      C   owner             CAS
 //	1408           8  join counter    joining members   add; 0: nobody ever waited here
 //	1536     512 each seats           see the seat table
+//	then              robust words    see the robust table
 //	then     128 each ring            see the ring table
 //	then              writers         see the writer table
 //
@@ -57,7 +58,15 @@ package shm
 //	160           lag             the member
 //	168           in flight       the member                one bit per unit of work
 //	256           event           wakers                    uint32, raised before each wake
-//	384 to 511    reserved
+//	384           robust          the member                id of the thread whose end fires its robust words, in
+//	                                                        the member's own pid namespace; 0: nothing fires them
+//	392           ways            the member                how it waits for deaths: the Way bits
+//	400 to 511    reserved
+//
+//	robust: one row for each seat, one uint32 every 8 bytes for each other seat
+//	word j of row i   0 nobody waits; armed by the member in seat j with the robust thread of
+//	                  seat i and FUTEX_WAITERS; fired by the kernel with FUTEX_OWNER_DIED when
+//	                  that thread ends
 //
 //	ring entry of term T at T mod entries, written by its claimant
 //	0   term          last of the claim's stores
@@ -83,7 +92,7 @@ package shm
 //	128             cell 0, cell 1, each of cell size rounded up to 64 bytes
 const (
 	Magic         = 0x3153594244425453 // "STBDBYS1"
-	LayoutVersion = 1
+	LayoutVersion = 2
 
 	offMagic       = 0
 	offVersion     = 8
@@ -124,6 +133,7 @@ const (
 	headerSize     = offSeat
 	seatSize       = 512
 	ringEntrySize  = 128
+	robustStride   = 8 // that of the list's nodes: see robust_linux_unsafe.go
 	writerHeadSize = 128
 	cellAlign      = 64
 )
@@ -145,10 +155,14 @@ type geometry struct {
 	seats, writers, ring, cell int
 }
 
-func (g geometry) cellStride() int     { return (g.cell + cellAlign - 1) / cellAlign * cellAlign }
-func (g geometry) writerStride() int   { return writerHeadSize + 2*g.cellStride() }
-func (g geometry) seatAt(i int) int    { return offSeat + i*seatSize }
-func (g geometry) ringAt(i int) int    { return offSeat + g.seats*seatSize + i*ringEntrySize }
+func (g geometry) cellStride() int   { return (g.cell + cellAlign - 1) / cellAlign * cellAlign }
+func (g geometry) writerStride() int { return writerHeadSize + 2*g.cellStride() }
+func (g geometry) seatAt(i int) int  { return offSeat + i*seatSize }
+func (g geometry) robustAt(i, j int) int {
+	return offSeat + g.seats*seatSize + i*g.robustRow() + j*robustStride
+}
+func (g geometry) robustRow() int      { return (g.seats*robustStride + 127) / 128 * 128 }
+func (g geometry) ringAt(i int) int    { return g.robustAt(g.seats, 0) + i*ringEntrySize }
 func (g geometry) writerAt(i int) int  { return g.ringAt(g.ring) + i*g.writerStride() }
 func (g geometry) cellAt(w, c int) int { return g.writerAt(w) + writerHeadSize + c*g.cellStride() }
 func (g geometry) total() int          { return (g.writerAt(g.writers) + 4095) / 4096 * 4096 }

@@ -26,6 +26,13 @@ const (
 	PreemptPriority  uint8 = 2
 )
 
+// Scheduling codes: how the threads of a member that wait and beat are to run.
+const (
+	SchedulingNormal uint8 = 0
+	SchedulingNice   uint8 = 1 // at nice -20
+	SchedulingFIFO   uint8 = 2 // under SCHED_FIFO
+)
+
 // Params are the constants of a segment: its creator writes them, every member
 // reads them, nobody changes them.
 type Params struct {
@@ -40,6 +47,8 @@ type Params struct {
 	Fence   uint8
 	Proof   uint8
 	Preempt uint8
+	// Scheduling is a wish: a member that is not permitted runs as it can.
+	Scheduling uint8
 
 	Seats   int // 0 means 64
 	Writers int // 0 means 64
@@ -80,8 +89,8 @@ func (p *Params) normalize() error {
 		return fmt.Errorf("tick %v: must be positive: %w", p.Tick, ErrParams)
 	case p.Generation >= 1<<22:
 		return fmt.Errorf("generation %d: at most %d: %w", p.Generation, 1<<22-1, ErrParams)
-	case p.Fence > FenceTree || p.Proof > ProofExiting || p.Preempt > PreemptPriority:
-		return fmt.Errorf("rules %d %d %d: %w", p.Fence, p.Proof, p.Preempt, ErrParams)
+	case p.Fence > FenceTree || p.Proof > ProofExiting || p.Preempt > PreemptPriority || p.Scheduling > SchedulingFIFO:
+		return fmt.Errorf("rules %d %d %d %d: %w", p.Fence, p.Proof, p.Preempt, p.Scheduling, ErrParams)
 	case p.PayloadType > p.Cell:
 		return fmt.Errorf("payload of %d bytes in cells of %d: %w", p.PayloadType, p.Cell, ErrParams)
 	case !p.geometry().valid():

@@ -52,6 +52,7 @@ type SeatWords struct {
 	Phase, PID, Start, Boot, PIDNS, Index, JoinSeq   *atomic.Uint64
 	Beat, Progress, Status, Candidate, Lag, InFlight *atomic.Uint64
 	Event                                            *atomic.Uint32
+	Robust, Ways                                     *atomic.Uint64
 }
 
 // RingWords are the ring's entry of one term.
@@ -153,7 +154,7 @@ func (s *Segment) bind() error {
 		s.Seats[i] = SeatWords{
 			Phase: u(o), PID: u(o + 8), Start: u(o + 16), Boot: u(o + 24), PIDNS: u(o + 32), Index: u(o + 40), JoinSeq: u(o + 48),
 			Beat: u(o + 128), Progress: u(o + 136), Status: u(o + 144), Candidate: u(o + 152), Lag: u(o + 160), InFlight: u(o + 168),
-			Event: uint32At(s.m.mem, o+256),
+			Event: uint32At(s.m.mem, o+256), Robust: u(o + 384), Ways: u(o + 392),
 		}
 	}
 	s.Hot, s.plain = hotAt(s.m.mem), ringIn(s.m.mem, s.geo.ringAt(0), s.geo.ring)

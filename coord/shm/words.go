@@ -105,3 +105,13 @@ const (
 	StatusRacing  uint64 = 1 << 3 // would claim now: neither leads nor is in a back-off
 	StatusLast    uint64 = 1 << 4 // the supervisor's word: it failed as leader a moment ago, others go first
 )
+
+// Bits of a seat's ways word: by what its member's death is noticed, how it
+// notices an owner's, and how its waiting and beating threads run. The numbers
+// are in files and append-only.
+const (
+	WayRobust uint64 = 1 << 0 // its end fires its robust words, and it waits on those of an owner
+	WayPidfd  uint64 = 1 << 1 // it holds a pidfd on an owner
+	WayNice   uint64 = 1 << 2 // nice -20
+	WayFIFO   uint64 = 1 << 3 // SCHED_FIFO
+)

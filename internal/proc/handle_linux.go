@@ -7,6 +7,7 @@ import (
 	"os"
 	"sync"
 	"syscall"
+	"time"
 
 	"golang.org/x/sys/unix"
 )
@@ -20,6 +21,9 @@ type Handle struct {
 	conn syscall.RawConn
 	done chan struct{}
 	once sync.Once
+
+	mu    sync.Mutex
+	tasks *taskView // nil: not to be seen, or closed
 }
 
 // OpenHandle takes hold of id. The error is ErrGone if it is proven dead, and
@@ -42,17 +46,25 @@ func OpenHandle(id Identity) (*Handle, error) {
 	if err != nil {
 		return nil, fmt.Errorf("take hold of %v: pidfd_open: %w", id, err)
 	}
+	// Opened between the pidfd and the look at who has the pid, as that is.
+	tasks := openTasks(id.PID)
 	if byStart(id) == Gone {
 		unix.Close(fd)
+		if tasks != nil {
+			tasks.close()
+		}
 		return nil, fmt.Errorf("take hold of %v: its pid belongs to another process now: %w", id, ErrGone)
 	}
 	f := os.NewFile(uintptr(fd), "pidfd")
 	conn, err := f.SyscallConn()
 	if err != nil {
 		f.Close()
+		if tasks != nil {
+			tasks.close()
+		}
 		return nil, fmt.Errorf("take hold of %v: %w", id, err)
 	}
-	h := &Handle{id: id, file: f, conn: conn, done: make(chan struct{})}
+	h := &Handle{id: id, file: f, conn: conn, done: make(chan struct{}), tasks: tasks}
 	go h.watch()
 	return h, nil
 }
@@ -91,24 +103,53 @@ func (h *Handle) Signal(sig syscall.Signal) error {
 
 // Judge is like the function Judge, and cheaper.
 func (h *Handle) Judge() Verdict {
+	if v := h.Gone(); v {
+		return Gone
+	}
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.tasks != nil && h.tasks.exiting() {
+		return Exiting
+	}
+	return Alive
+}
+
+// Gone reports whether Judge would say Gone, without looking for less.
+func (h *Handle) Gone() bool {
 	select {
 	case <-h.done:
-		return Gone
+		return true
 	default:
 	}
 	gone := false
 	if err := h.conn.Control(func(fd uintptr) { gone = readable(int(fd)) }); err != nil {
-		return Judge(h.id)
+		return Judge(h.id) == Gone // closed
 	}
-	if gone {
-		return Gone
+	return gone
+}
+
+// Pause blocks its thread until the process is gone or d has passed. It keeps
+// to d far more exactly than the runtime's timers do.
+func (h *Handle) Pause(d time.Duration) {
+	ts := unix.NsecToTimespec(int64(d))
+	if h.conn.Control(func(fd uintptr) {
+		unix.Ppoll([]unix.PollFd{{Fd: int32(fd), Events: unix.POLLIN}}, &ts, nil)
+	}) != nil {
+		time.Sleep(d) // closed
 	}
-	return exiting(h.id.PID)
 }
 
 // Close lets go. A second Close does nothing.
 func (h *Handle) Close() error {
 	var err error
-	h.once.Do(func() { err = h.file.Close() })
+	h.once.Do(func() {
+		err = h.file.Close()
+		h.mu.Lock()
+		defer h.mu.Unlock()
+		if h.tasks != nil {
+			h.tasks.close()
+			h.tasks = nil
+		}
+	})
 	return err
 }

@@ -57,9 +57,10 @@ func Of(pid int) (Identity, error) {
 
 // stat is what /proc/PID/stat says, as far as it matters here.
 type stat struct {
-	state byte
-	flags uint64
-	start uint64
+	state   byte
+	flags   uint64
+	threads int
+	start   uint64
 }
 
 // pfExiting is PF_EXITING of include/linux/sched.h: set when a task enters
@@ -92,17 +93,40 @@ func parseStat(b []byte) (stat, error) {
 	if i < 0 {
 		return stat{}, errStat
 	}
-	f := bytes.Fields(b[i+1:])
-	// f[0] is field 3 of proc(5): state; flags is field 9, starttime field 22.
-	if len(f) < 20 || len(f[0]) != 1 {
+	var st stat
+	b = b[i+1:]
+	// Fields are numbered as in proc(5): the first one here is the third.
+	for field := 3; field <= 22; field++ {
+		b = bytes.TrimLeft(b, " ")
+		end := bytes.IndexAny(b, " \n")
+		if end < 0 {
+			end = len(b)
+		}
+		f, ok := b[:end], true
+		b = b[end:]
+		var n uint64
+		switch field {
+		case 3:
+			ok = len(f) == 1
+			if ok {
+				st.state = f[0]
+			}
+		case 9:
+			st.flags, ok = number(f)
+		case 20:
+			n, ok = number(f)
+			st.threads = int(n)
+		case 22:
+			st.start, ok = number(f)
+		}
+		if !ok {
+			return stat{}, errStat
+		}
+	}
+	if st.start == 0 {
 		return stat{}, errStat
 	}
-	flags, err1 := strconv.ParseUint(string(f[6]), 10, 64)
-	start, err2 := strconv.ParseUint(string(f[19]), 10, 64)
-	if err1 != nil || err2 != nil || start == 0 {
-		return stat{}, errStat
-	}
-	return stat{state: f[0][0], flags: flags, start: start}, nil
+	return st, nil
 }
 
 // readStatus reads the thread group and the number of threads.

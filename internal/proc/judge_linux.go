@@ -2,13 +2,7 @@
 
 package proc
 
-import (
-	"maps"
-	"os"
-	"strconv"
-
-	"golang.org/x/sys/unix"
-)
+import "golang.org/x/sys/unix"
 
 // Judge says what can be proven about id at this moment. It never blocks and
 // is safe for concurrent use. The proof begins after Judge was called: a
@@ -67,55 +61,15 @@ func readable(fd int) bool {
 	return err == nil && n == 1 && p[0].Revents&unix.POLLIN != 0
 }
 
-// exiting is Exiting if every task of pid has ended or is past return. One
-// listing is no proof: it stops early when the task it stands on is reaped
-// meanwhile (fs/proc/base.c, next_tid), so its length must equal the thread
-// count, and a second one, begun after the flags were read, must show no task
-// that the first did not.
+// exiting is Exiting if every task of pid has ended or is past return.
 func exiting(pid int) Verdict {
-	first, ok := tasks(pid)
-	if !ok || len(first) == 0 {
+	v := openTasks(pid)
+	if v == nil {
 		return Alive
 	}
-	for tid := range first {
-		st, err := readStat(pid, tid)
-		if err != nil || !st.ended() {
-			return Alive
-		}
+	defer v.close()
+	if v.exiting() {
+		return Exiting
 	}
-	_, threads, err := readStatus(pid)
-	if err != nil || threads != len(first) {
-		return Alive
-	}
-	second, ok := tasks(pid)
-	if !ok {
-		return Alive
-	}
-	for tid := range maps.Keys(second) {
-		if !first[tid] {
-			return Alive
-		}
-	}
-	return Exiting
-}
-
-func tasks(pid int) (map[int]bool, bool) {
-	d, err := os.Open("/proc/" + strconv.Itoa(pid) + "/task")
-	if err != nil {
-		return nil, false
-	}
-	defer d.Close()
-	names, err := d.Readdirnames(-1)
-	if err != nil {
-		return nil, false
-	}
-	set := make(map[int]bool, len(names))
-	for _, n := range names {
-		tid, err := strconv.Atoi(n)
-		if err != nil {
-			return nil, false
-		}
-		set[tid] = true
-	}
-	return set, true
+	return Alive
 }

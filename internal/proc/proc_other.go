@@ -94,6 +94,19 @@ func (h *Handle) Signal(sig syscall.Signal) error {
 // Judge is like the function Judge.
 func (h *Handle) Judge() Verdict { return Judge(h.id) }
 
+// Gone reports whether Judge would say Gone.
+func (h *Handle) Gone() bool { return h.Judge() == Gone }
+
+// Pause blocks until the process is seen to be gone or d has passed.
+func (h *Handle) Pause(d time.Duration) {
+	t := time.NewTimer(d)
+	defer t.Stop()
+	select {
+	case <-h.done:
+	case <-t.C:
+	}
+}
+
 // Close lets go. A second Close does nothing.
 func (h *Handle) Close() error {
 	h.once.Do(func() { close(h.stop) })

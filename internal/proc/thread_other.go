@@ -1,0 +1,13 @@
+//go:build !linux
+
+package proc
+
+import "errors"
+
+// HurryThread can only leave a thread as it is on this system.
+func HurryThread(p Pace) (back func(), err error) {
+	if p != PaceNormal {
+		err = errors.New("set the pace of a thread: not supported on this system")
+	}
+	return func() {}, err
+}
