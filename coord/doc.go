@@ -50,22 +50,25 @@
 //
 // # Goroutines of a member
 //
-//   - beat: one pass per epoch of the segment, at absolute deadlines: ticks
-//     the segment if nobody else has, records the seat's beat and, as owner,
-//     the lease's, checks the segment and judges the leadership (lost,
-//     resignation wanted, progress, drain limit); it also notices that the
-//     supervisor was replaced. It owns the decisions to cancel a leadership
-//     and to exit. Fed by a timer and by listen; it runs no code of the worker.
-//   - listen: sleeps on the seat's event word, which others raise when the
-//     owner or the control word changed. It owns nothing; it passes the news on.
+//   - beat: one pass per epoch of the segment, at absolute deadlines, and one
+//     per event: ticks the segment if nobody else has, records the seat's beat
+//     and, as owner, the lease's, checks the segment and judges the leadership
+//     (lost, resignation wanted, progress, drain limit); it also notices that
+//     the supervisor was replaced. It owns the decisions to cancel a leadership
+//     and to exit, and passes news on. In between it sleeps on the seat's event
+//     word, which others raise when the owner or the control word changed. It
+//     keeps one thread for itself, by whose end the other members notice that
+//     this process dies; it runs no code of the worker.
 //   - notify: owns what is sent to the supervisor's socket, and wakes the other
 //     members after a promotion. Fed by requests of one bit each.
 //   - check: runs the function of [WithCheck] while the member leads.
 //   - observe: calls OnNewLeader of [WithCallbacks], if there is one.
 //   - lead: runs the worker's function, one at a time; fed by Run.
 //
-// The campaign runs on the goroutine of the caller of Run or Campaign, and
-// holds a handle on the owner's process from when it first saw it own; one
-// goroutine sleeps in the runtime's poller for it. All are gone when
+// The campaign runs on the goroutine of the caller of Run or Campaign, which
+// keeps its thread until it leads. It sleeps on the seat's event word and on
+// the seat's robust word in the owner's row, and holds a handle on the owner's
+// process from when it first saw it own; one goroutine sleeps in the runtime's
+// poller for it. All are gone when
 // [Member.Close] has returned.
 package coord
