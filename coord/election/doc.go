@@ -53,11 +53,10 @@
 // R11. A hint that an owner is about to end (Attempt.Dying) proves nothing: an
 // execve gives it, too. It makes a claimant look for the proof at once. Only
 // where the fence is the token is it reason enough, and then the claim is one by
-// staleness: it seals the heartbeat that it judged (C8). Being hinted at is
-// then like having been judged stale by a claimant whose grace is 0: R1 to R4
-// hold for every grace, so a term is granted once and an owner that beat since
-// the judgement keeps the lease; one that lives after all and has not beaten
-// loses it, learns so at its next Check or beat, and its token is refused.
+// staleness: it seals exactly the heartbeat that it judged (C8). A hint is then
+// like the judgement of a claimant whose grace is 0, and R1 to R4 ask for no
+// grace: a term is granted once, and an owner that lives after all learns at
+// its next Check or beat that it lost, and its token is refused.
 //
 // All words are accessed with sync/atomic, which Go makes sequentially
 // consistent on every architecture; no rule needs less and none assumes more.
