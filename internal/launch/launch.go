@@ -57,6 +57,8 @@ type Spec struct {
 	ListenNames []string
 	// Segment is the descriptor after them; nil for none.
 	Segment *os.File
+	// Settings are niceness, limits and the like. Need Staged.
+	Settings Settings
 	// Staged makes the process wait for Release. The program's main must call
 	// Stage first. Without it the program runs at once, LISTEN_PID is not set,
 	// and descriptors that this process inherited without close-on-exec are
@@ -67,7 +69,8 @@ type Spec struct {
 // Error says which step of a start failed. It unwraps to the system's error.
 type Error struct {
 	Path string
-	// Step is one of: spec, fork, stage, dir, groups, group, user, exec.
+	// Step is one of: spec, fork, stage, oom_score_adj, nice, limit, dir,
+	// groups, group, user, no_new_privs, exec.
 	Step   string
 	On     string // what the step was attempted on, if it is not Path
 	Err    error
@@ -85,6 +88,14 @@ func (e *Error) Error() string {
 		step = "change to group"
 	case "user":
 		step = "change to user"
+	case "nice":
+		step = "set the niceness to"
+	case "oom_score_adj":
+		step = "set oom_score_adj to"
+	case "limit":
+		step = "set the limit"
+	case "no_new_privs":
+		step = "set no_new_privs"
 	}
 	if e.On != "" {
 		step += " " + e.On
@@ -168,11 +179,23 @@ func (spec *Spec) check() error {
 	if spec.Umask >= 0 && !spec.Staged {
 		return errors.New("umask needs the launch stage: make Stage the first line of main")
 	}
-	for _, list := range [][]string{{spec.Path, spec.Dir}, spec.Args, spec.Env} {
+	if !spec.Settings.none() && !spec.Staged {
+		return errors.New("niceness, limits and the like need the launch stage: make Stage the first line of main")
+	}
+	if err := spec.Settings.check(); err != nil {
+		return err
+	}
+	for _, list := range [][]string{{spec.Path, spec.Dir}, spec.Args} {
 		for _, s := range list {
 			if strings.ContainsRune(s, 0) {
 				return fmt.Errorf("%q contains a zero byte", s)
 			}
+		}
+	}
+	for _, kv := range spec.Env {
+		if strings.ContainsRune(kv, 0) { // its value may be a secret
+			name, _, _ := strings.Cut(kv, "=")
+			return fmt.Errorf("the variable %q contains a zero byte", name)
 		}
 	}
 	if c := spec.Credential; c != nil && os.Geteuid() != 0 && int(c.UID) == os.Geteuid() && int(c.GID) == os.Getegid() {

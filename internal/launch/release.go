@@ -44,7 +44,7 @@ func startStaged(spec Spec, files descriptors) (*Process, error) {
 	defer syscall.Close(stageReport)
 	g := &gate{open: open, report: report, order: (&order{
 		Path: spec.Path, Args: spec.Args, Env: spec.Env, Dir: spec.Dir, Umask: spec.Umask,
-		Credential: spec.Credential, ListenPID: len(spec.Listeners) > 0,
+		Credential: spec.Credential, ListenPID: len(spec.Listeners) > 0, Settings: spec.Settings,
 	}).encode()}
 
 	self, err := ownProgram()

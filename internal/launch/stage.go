@@ -39,26 +39,27 @@ func CanStage() bool { return staging.Load() }
 // the one after gate.
 func runStage(gate int) (status int) {
 	report := gate + 1
+	pin()
 	closeOthersOnExec(gate)
 	o, err := readOrder(gate)
 	if err != nil {
 		return 0 // the parent is gone, or gave up: nobody is interested
 	}
+	pid := strconv.Itoa(os.Getpid())
+	env := append(o.Env, "STANDBYD_PID="+pid)
+	if o.ListenPID {
+		env = append(env, "LISTEN_PID="+pid)
+	}
 	step, on, err := o.prepare()
 	if err == nil {
 		step = "exec"
-		pid := strconv.Itoa(os.Getpid())
-		env := append(o.Env, "STANDBYD_PID="+pid)
-		if o.ListenPID {
-			env = append(env, "LISTEN_PID="+pid)
-		}
 		// The byte tells a death before exec from success, which is the
 		// end of the pipe too.
 		if _, err = syscall.Write(report, []byte{goByte}); err == nil {
 			err = syscall.Exec(o.Path, o.Args, env)
 		}
 	}
-	advice := ""
+	advice := adviseSetting(step, err)
 	if step == "exec" {
 		advice = adviseExec(o.Path, err)
 	}
@@ -69,6 +70,9 @@ func runStage(gate int) (status int) {
 // prepare does what has to be done before exec, in an order in which the next
 // step is still allowed.
 func (o *order) prepare() (step, on string, err error) {
+	if step, on, err := o.Settings.early(); err != nil {
+		return step, on, err
+	}
 	if o.Dir != "" {
 		if err := syscall.Chdir(o.Dir); err != nil {
 			return "dir", o.Dir, err
@@ -77,6 +81,14 @@ func (o *order) prepare() (step, on string, err error) {
 	if o.Umask >= 0 {
 		syscall.Umask(o.Umask)
 	}
+	if step, on, err := o.become(); err != nil {
+		return step, on, err
+	}
+	return o.Settings.late()
+}
+
+// become changes the user.
+func (o *order) become() (step, on string, err error) {
 	c := o.Credential
 	if c == nil {
 		return "", "", nil
@@ -152,6 +164,8 @@ func adviseExec(path string, err error) string {
 		return "this user may not execute the file, or its file system is mounted noexec"
 	case syscall.ENOEXEC:
 		return "neither a program for this machine nor a script that starts with #!"
+	case syscall.EAGAIN:
+		return "the user has as many processes as the limit nproc allows"
 	case syscall.ETXTBSY:
 		return "somebody has the file open for writing"
 	}

@@ -17,6 +17,7 @@ type order struct {
 	Umask      int // -1 keeps
 	Credential *Credential
 	ListenPID  bool // add LISTEN_PID
+	Settings   Settings
 }
 
 const goByte = 'g'
@@ -30,6 +31,7 @@ func (o *order) encode() []byte {
 	b = appendStrings(b, o.Env)
 	b = binary.AppendVarint(b, int64(o.Umask))
 	b = appendBool(b, o.ListenPID)
+	b = o.Settings.append(b)
 	b = appendBool(b, o.Credential != nil)
 	if c := o.Credential; c != nil {
 		b = binary.AppendUvarint(b, uint64(c.UID))
@@ -63,7 +65,7 @@ func appendStrings(b []byte, list []string) []byte {
 func decodeOrder(b []byte) (*order, error) {
 	d := decoder{b: b}
 	names := d.strings()
-	o := &order{Args: d.strings(), Env: d.strings(), Umask: int(d.varint()), ListenPID: d.uvarint() == 1}
+	o := &order{Args: d.strings(), Env: d.strings(), Umask: int(d.varint()), ListenPID: d.uvarint() == 1, Settings: d.settings()}
 	if d.uvarint() == 1 {
 		c := &Credential{UID: uint32(d.uvarint()), GID: uint32(d.uvarint())}
 		for n := d.count(); n > 0; n-- {
