@@ -70,7 +70,8 @@ type RoleConfig struct {
 	Command []string // argv; Command[0] must be absolute or found in PATH
 	Dir     string   // working directory; absolute
 	Env     map[string]string
-	User    string // name or number; empty: the supervisor's own
+	PassEnv []string // variables of the supervisor's own environment that workers get too; "NAME*" means all that begin so
+	User    string   // name or number; empty: the supervisor's own
 	Group   string
 	Workers int // 1 to 60
 
@@ -98,6 +99,8 @@ type RoleConfig struct {
 	Failovers int // leaders that may die within Per before the role is held
 	Per       time.Duration
 	Probation time.Duration // a leader that fails within it is tried last
+
+	Confine Confinement
 
 	WorkerOptions map[int]WorkerOptions // by index; a missing index has the zero value
 	Listen        []ListenConfig

@@ -93,6 +93,10 @@ func (r *roleLoop) spec(i int) (launch.Spec, error) {
 	spec := launch.Spec{
 		Path: path, Args: append([]string{path}, r.config.Command[1:]...), Env: r.environment(i), Dir: r.config.Dir,
 		Credential: r.user.credential, Umask: -1, Segment: r.seg.seg.File(), Staged: launch.CanStage(),
+		Settings: r.config.Confine.settings(),
+	}
+	if umask := r.config.Confine.Umask; umask != nil {
+		spec.Umask = *umask
 	}
 	for _, h := range r.listeners {
 		spec.Listeners = append(spec.Listeners, h.File())
@@ -121,6 +125,7 @@ func inheritedEnv() []string {
 // environment is what docs/worker-contract.md promises. Later entries win.
 func (r *roleLoop) environment(i int) []string {
 	env := append([]string(nil), r.sup.config.Env...)
+	env = append(env, passed(r.config.PassEnv)...)
 	if r.user.home != "" {
 		env = append(env, "HOME="+r.user.home, "USER="+r.user.name, "LOGNAME="+r.user.name)
 	}

@@ -27,9 +27,13 @@ import (
 const (
 	playWorker     = "TEST_WORKER"
 	playSupervisor = "TEST_SUPERVISOR" // a JSON file with its config
+	playUnstaged   = "TEST_UNSTAGED"   // the same, in a program that does not call Stage
 )
 
 func TestMain(m *testing.M) {
+	if path := os.Getenv(playUnstaged); path != "" {
+		os.Exit(superviseAsTold(path))
+	}
 	Stage()
 	if kind := os.Getenv(playWorker); kind != "" {
 		os.Exit(workers[kind]())

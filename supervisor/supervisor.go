@@ -61,8 +61,11 @@ func New(c Config) (*Supervisor, error) {
 	c.RuntimeDir, c.StateDir = filepath.Clean(c.RuntimeDir), filepath.Clean(c.StateDir)
 	s := &Supervisor{config: c, kill: make(chan struct{}), started: time.Now()}
 	for _, rc := range c.Roles {
-		if rc.Fence == FenceTree && !launch.CanStage() {
-			return nil, &ConfigError{Role: rc.Name, Field: "fence", Msg: `"tree" needs the launch stage, by which a worker's descendants are known: call supervisor.Stage first in main`}
+		if field := rc.staged(); field != "" && !launch.CanStage() {
+			return nil, &ConfigError{Role: rc.Name, Field: field, Msg: "needs the launch stage, which sets it or marks a worker's descendants: call supervisor.Stage first in main"}
+		}
+		if err := rc.Applicable(); err != nil {
+			return nil, err
 		}
 		u, err := lookUser(&rc)
 		if err != nil {
@@ -335,6 +338,7 @@ func (s *Supervisor) retire(name string) *roleLoop {
 // copy shares nothing with the caller's value.
 func (c RoleConfig) copy() RoleConfig {
 	c.Command = append([]string(nil), c.Command...)
+	c.PassEnv = append([]string(nil), c.PassEnv...)
 	c.Listen = append([]ListenConfig(nil), c.Listen...)
 	c.Hooks = append([]NamedHooks(nil), c.Hooks...)
 	env := make(map[string]string, len(c.Env))

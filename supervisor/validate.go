@@ -135,9 +135,20 @@ func (r *RoleConfig) Validate() error {
 		if key == "" || strings.ContainsAny(key, "=\x00") {
 			return bad("env", "%q is no name of a variable", key)
 		}
-		if strings.HasPrefix(key, "STANDBYD_") || strings.HasPrefix(key, "LISTEN_") || key == "NOTIFY_SOCKET" {
+		if reserved(key) {
 			return bad("env", "%s is set by standbyd itself", key)
 		}
+	}
+	for _, name := range r.PassEnv {
+		if name == "" || strings.ContainsAny(name, "=\x00") {
+			return bad("pass_env", "%q is no name of a variable", name)
+		}
+		if reserved(name) {
+			return bad("pass_env", "%s is set by standbyd itself", name)
+		}
+	}
+	if err := r.Confine.validate(bad); err != nil {
+		return err
 	}
 	for index := range r.WorkerOptions {
 		if index < 0 || index >= r.Workers {

@@ -77,6 +77,9 @@ func (r *reader) crossCheck(c *Config) {
 		if len(r.problems) == before {
 			r.validate(at, role)
 		}
+		if len(r.problems) == before {
+			r.applicable(at, role)
+		}
 		r.program(joinPath(at, "command"), role.Command, role)
 		r.plugins(at, role)
 		r.hints(at, role)

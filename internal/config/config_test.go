@@ -51,6 +51,16 @@ fence = "tree"
 payload = 0
 restart = "on-failure"
 env = { A = "1", "B" = 'two "quoted" \ words' }
+pass_env = ["DEBUG", "APP_*"]
+umask = "027"
+nice = 0
+oom_score_adj = 500
+no_new_privs = true
+limit_nofile = 512
+limit_core = 0
+limit_as = "unlimited"
+limit_nproc = "100:unlimited"
+limit_memlock = "64KiB:1MiB"
 stop_signal = "INT"
 stop_timeout = "1m30s"
 progress_timeout = "10s"
@@ -103,6 +113,14 @@ func TestLoadFillsInEverything(t *testing.T) {
 	want.Restart, want.StopSignal, want.StopTimeout = "on-failure", "INT", 90*time.Second
 	want.ProgressTimeout, want.Failovers, want.LogMaxBytes = 10*time.Second, 60, 64<<20
 	want.Env = map[string]string{"A": "1", "B": `two "quoted" \ words`}
+	want.PassEnv = []string{"DEBUG", "APP_*"}
+	number := func(n int) *int { return &n }
+	limit := func(soft, hard uint64) *supervisor.Limit { return &supervisor.Limit{Soft: soft, Hard: hard} }
+	want.Confine = supervisor.Confinement{
+		Umask: number(0o27), Nice: number(0), OOMScoreAdj: number(500), NoNewPrivs: true,
+		NoFile: limit(512, 512), Core: limit(0, 0), AS: limit(supervisor.Unlimited, supervisor.Unlimited),
+		NProc: limit(100, supervisor.Unlimited), MemLock: limit(64<<10, 1<<20),
+	}
 	want.WorkerOptions = map[int]supervisor.WorkerOptions{2: {Priority: -5, NoFailover: true}}
 	want.Listen = []supervisor.ListenConfig{
 		{Name: "http", Network: "tcp", Address: "127.0.0.1:8080"},
@@ -134,6 +152,10 @@ func TestEffectiveConfigReadsBackTheSame(t *testing.T) {
 		t.Fatalf("%v in:\n%s", err, printed.String())
 	}
 	for i := range first.Roles { // dir is printed, so it does not follow the second file
+		hide(first.Roles[i].Env, first.Roles[i].EnvTable)
+		for _, p := range first.Roles[i].Plugins {
+			hide(p.Env)
+		}
 		if !reflect.DeepEqual(first.Roles[i], second.Roles[i]) {
 			t.Errorf("role %d:\nfirst  %+v\nsecond %+v", i, first.Roles[i], second.Roles[i])
 		}
@@ -147,6 +169,46 @@ func TestEffectiveConfigReadsBackTheSame(t *testing.T) {
 	}
 }
 
+// hide makes values what the effective config shows of them.
+func hide(tables ...map[string]string) {
+	for _, table := range tables {
+		for name := range table {
+			table[name] = "***"
+		}
+	}
+}
+
+// TestSecretsAreNotPrinted: neither from the file nor from env_file, and not
+// in a message about a line that is wrong.
+func TestSecretsAreNotPrinted(t *testing.T) {
+	file := write(t, "[role.kv]\ncommand = [\"sh\"]\nenv_file = \"kv.env\"\nenv = { TOKEN = \"hunter2\" }\n")
+	secrets := filepath.Join(filepath.Dir(file), "kv.env")
+	if err := os.WriteFile(secrets, []byte("PASSWORD=hunter2\nTOKEN=hunter2\nA=hunter2\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	c, err := Load(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if c.Roles[0].Env["PASSWORD"] != "hunter2" {
+		t.Fatalf("workers get %v", c.Roles[0].Env)
+	}
+	var printed bytes.Buffer
+	if err := c.Print(&printed); err != nil {
+		t.Fatal(err)
+	}
+	text := printed.String()
+	if strings.Contains(text, "hunter2") || !strings.Contains(text, `env = { TOKEN = "***" }`) || !strings.Contains(text, "# env_file sets: A, PASSWORD\n") {
+		t.Errorf("printed:\n%s", text)
+	}
+	if err := os.WriteFile(secrets, []byte("hunter2\n1=hunter2\nNOTIFY_SOCKET=hunter2\nX=hunter2\x00\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := Load(file); err == nil || strings.Contains(err.Error(), "hunter2") {
+		t.Errorf("error: %v", err)
+	}
+}
+
 // TestEveryKeyIsPrinted catches a key whose show forgets what read stored.
 func TestEveryKeyIsPrinted(t *testing.T) {
 	var printed bytes.Buffer
@@ -154,6 +216,7 @@ func TestEveryKeyIsPrinted(t *testing.T) {
 	c.Roles[0].User, c.Roles[0].Group, c.Roles[0].EnvFile = "root", "root", "/dev/null"
 	c.Daemon.MetricsAddress, c.Daemon.ControlGroup = "127.0.0.1:9464", "root"
 	c.Roles[0].Plugins[0].SHA256 = strings.Repeat("a", 64)
+	c.Roles[0].Confine.MemoryMax, c.Roles[0].Confine.CPUMax, c.Roles[0].Confine.PIDsMax = 1<<30, 150, 100
 	if err := c.Print(&printed); err != nil {
 		t.Fatal(err)
 	}

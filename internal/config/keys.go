@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math"
 	"net"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -36,7 +37,10 @@ var daemonKeys = []key[Daemon]{
 		"what members of `control_group` may do: look, or everything"),
 }
 
-var roleKeys = []key[Role]{
+var roleKeys = slices.Concat(runKeys, confineKeys, keepKeys)
+
+// runKeys say what runs and as whom, keepKeys how it is kept running.
+var runKeys = []key[Role]{
 	described(command("command", func(r *Role) *[]string { return &r.Command },
 		"program and arguments of each worker; no shell is involved. A program with a slash is a path, one without is looked up in PATH"),
 		"required"),
@@ -46,14 +50,18 @@ var roleKeys = []key[Role]{
 		"working directory of the workers"),
 		"the config file's folder"),
 	environment("env", func(r *Role) *map[string]string { return &r.EnvTable },
-		"environment variables of the workers, added to PATH, HOME, LANG, TZ and the like, and to those that standbyd sets"),
+		"environment variables of the workers, added to those of `pass_env` and to those that standbyd sets; their values are never shown"),
 	path("env_file", func(r *Role) *string { return &r.EnvFile },
-		"file with lines NAME=value, read when standbyd starts; `env` wins over it"),
+		"file with lines NAME=value, read when standbyd starts; `env` wins over it. Their values are never shown"),
+	described(variables("pass_env", func(r *Role) *[]string { return &r.PassEnv },
+		"variables of standbyd's own environment that workers get too, beside PATH, HOME, USER, LOGNAME, SHELL, LANG, LC_ALL, TZ, TMPDIR, SSL_CERT_FILE and SSL_CERT_DIR; `NAME*` is all that begin so"), "none"),
 	account("user", func(r *Role) *string { return &r.User },
 		"user to run the workers as, by name or number; needs root; empty is standbyd's own"),
 	account("group", func(r *Role) *string { return &r.Group },
 		"group to run the workers as; empty is the user's primary group"),
+}
 
+var keepKeys = []key[Role]{
 	duration("tick", func(r *Role) *time.Duration { return &r.Tick }, time.Millisecond, time.Minute,
 		"length of an epoch: how often the segment's clock ticks"),
 	integer("grace", func(r *Role) *int { return &r.Grace }, 1, 1<<20,

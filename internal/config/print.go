@@ -13,7 +13,9 @@ import (
 )
 
 // Print writes the effective config as TOML: every key with the value that is
-// in force, paths absolute. Reading it back gives the same Config.
+// in force, paths absolute. Reading it back gives the same Config, except for
+// the values of environment variables: they may be secrets, and are shown as
+// "***", those of env_file by their names in a comment.
 func (c *Config) Print(w io.Writer) error {
 	p := &printer{w: w}
 	p.line("[supervisor]")
@@ -23,6 +25,9 @@ func (c *Config) Print(w io.Writer) error {
 		at := joinPath("role", role.Name)
 		p.line("\n[%s]", at)
 		printSection(p, roleKeys, role)
+		if names := role.fromFile(); len(names) > 0 {
+			p.line("# env_file sets: %s", strings.Join(names, ", "))
+		}
 		for _, index := range slices.Sorted(maps.Keys(role.WorkerOptions)) {
 			p.line("\n[[%s.worker]]", at)
 			printSection(p, workerKeys, &Worker{Index: index, WorkerOptions: role.WorkerOptions[index]})
@@ -37,6 +42,17 @@ func (c *Config) Print(w io.Writer) error {
 		}
 	}
 	return p.err
+}
+
+// fromFile are the names of the variables that env_file gave.
+func (r *Role) fromFile() (names []string) {
+	for name := range r.Env {
+		if _, ok := r.EnvTable[name]; !ok {
+			names = append(names, name)
+		}
+	}
+	slices.Sort(names)
+	return names
 }
 
 type printer struct {

@@ -291,8 +291,8 @@ func environment[T any](name string, field func(*T) *map[string]string, doc stri
 				return nil
 			}
 			m := map[string]any{}
-			for k, v := range *field(t) {
-				m[k] = v
+			for k := range *field(t) {
+				m[k] = hidden // it may be a secret
 			}
 			return m
 		},
