@@ -37,6 +37,7 @@ func (r *roleLoop) open() (adopted bool, err error) {
 			r.emit(Event{Type: EventWarning, Text: fmt.Sprintf("the running workers cannot be adopted and are ended: %v", err)})
 			for _, w := range living {
 				r.end(w.process)
+				r.endGroupOf(w.Name, w.Identity, r.sup.groups.ours(r.config.Name, w.Cgroup))
 			}
 			living = nil
 		}
@@ -163,7 +164,7 @@ func (r *roleLoop) place(living []adoptee) {
 		}
 		opened := make(chan struct{})
 		close(opened)
-		l := &life{process: a.process, started: a.StartedAt, opened: opened}
+		l := &life{process: a.process, group: r.sup.groups.ours(r.config.Name, a.Cgroup), started: a.StartedAt, opened: opened}
 		r.posts[a.Index].life = l
 		w.pid, w.started, w.restarts, w.lot, w.wanted = a.Identity.PID, a.StartedAt, a.Restarts, lotStarting, !w.extra
 		w.startAt = proc.MonoNow()

@@ -16,6 +16,14 @@ type Config struct {
 	// Subreaper makes this process the reaper of orphaned descendants of its
 	// workers. Process-wide, so only for a program that is nothing else.
 	Subreaper bool
+	// Cgroups says whether each worker gets a cgroup v2 of its own, below the
+	// supervisor's: by it everything that the worker started is found and
+	// ended, and limits are set. Empty means CgroupsAuto.
+	Cgroups CgroupMode
+	// OwnCgroup lets Run move this process into a cgroup below its own, and
+	// back at its end, where limits need that. Process-wide, so only for a
+	// program that is nothing else.
+	OwnCgroup bool
 	// Env is the environment that workers inherit, before a role's own Env.
 	// nil means a small allow-list of os.Environ (PATH, HOME, LANG, TZ, ...).
 	Env []string

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/standbyd/standbyd/internal/cgroup"
 	"github.com/standbyd/standbyd/internal/launch"
 )
 
@@ -53,6 +54,23 @@ func (c *Confinement) limits() (list []launch.Limit) {
 
 func (c *Confinement) settings() launch.Settings {
 	return launch.Settings{Nice: c.Nice, OOMScoreAdj: c.OOMScoreAdj, NoNewPrivs: c.NoNewPrivs, Limits: c.limits()}
+}
+
+func (c *Confinement) groupLimits() cgroup.Limits {
+	return cgroup.Limits{Memory: c.MemoryMax, CPU: c.CPUMax, PIDs: c.PIDsMax}
+}
+
+// groupLimit names the first limit that a cgroup sets, or "".
+func (c *Confinement) groupLimit() string {
+	switch {
+	case c.MemoryMax != 0:
+		return "memory_max"
+	case c.CPUMax != 0:
+		return "cpu_max"
+	case c.PIDsMax != 0:
+		return "pids_max"
+	}
+	return ""
 }
 
 // validate checks the values alone.
@@ -119,6 +137,17 @@ func (c *RoleConfig) Applicable() error {
 			return bad("oom_score_adj", fmt.Errorf("only Linux has it"))
 		case c.Confine.NoNewPrivs:
 			return bad("no_new_privs", fmt.Errorf("only Linux has it"))
+		}
+	}
+	limits := c.Confine.groupLimits()
+	for _, l := range []struct {
+		field string
+		alone cgroup.Limits
+	}{
+		{"memory_max", cgroup.Limits{Memory: limits.Memory}}, {"cpu_max", cgroup.Limits{CPU: limits.CPU}}, {"pids_max", cgroup.Limits{PIDs: limits.PIDs}},
+	} {
+		if err := cgroup.Available(l.alone.Controllers()); err != nil {
+			return bad(l.field, err)
 		}
 	}
 	return nil

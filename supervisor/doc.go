@@ -8,7 +8,8 @@
 // segment's control word.
 //
 // A Supervisor has no global state: several may run in one process. It
-// installs no signal handler, changes neither working directory nor umask, is
+// installs no signal handler, changes neither working directory nor umask nor its
+// cgroup unless Config.OwnCgroup says so, is
 // no subreaper unless Config.Subreaper says so, never reaps a process that it
 // did not start (a subreaper reaps the orphans that it was given), and never
 // exits the program.

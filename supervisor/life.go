@@ -13,6 +13,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/standbyd/standbyd/internal/capture"
+	"github.com/standbyd/standbyd/internal/cgroup"
 	"github.com/standbyd/standbyd/internal/launch"
 	"github.com/standbyd/standbyd/internal/proc"
 )
@@ -27,6 +28,7 @@ type post struct {
 // gives all of it back.
 type life struct {
 	process *launch.Process
+	group   *proc.Cgroup // nil: it has none of its own
 	started time.Time
 	opened  chan struct{} // closed when the gate has been opened, or could not be
 	openErr error         // why the program did not run; read after opened
@@ -43,13 +45,27 @@ func (r *roleLoop) launch(i int) (pid int, err error) {
 		return 0, err
 	}
 	defer spec.Stdout.Close()
-	process, err := launch.Start(spec)
+	group, err := r.group(i)
 	if err != nil {
 		return 0, err
 	}
-	l := &life{process: process, started: time.Now(), opened: make(chan struct{})}
+	if group != nil {
+		spec.Cgroup = group.Path()
+	}
+	process, err := launch.Start(spec)
+	if err != nil {
+		if group != nil {
+			cgroup.Remove(group.Path())
+		}
+		return 0, err
+	}
+	l := &life{process: process, group: group, started: time.Now(), opened: make(chan struct{})}
 	r.posts[i].life = l
-	if err := r.saveWorkers(); err != nil {
+	err = r.saveWorkers()
+	if err == nil && group != nil {
+		err = r.record(group, process.Identity())
+	}
+	if err != nil {
 		r.posts[i].life = nil
 		if !spec.Staged {
 			process.KillGroup()
@@ -57,6 +73,7 @@ func (r *roleLoop) launch(i int) (pid int, err error) {
 			process.Reap()
 		}
 		l.release() // a process that waits at the gate ends with this
+		r.endGroupOf(r.st.workers[i].name, process.Identity(), group)
 		return 0, fmt.Errorf("list the new process: %w", err)
 	}
 	go func() {
@@ -191,6 +208,7 @@ func (r *roleLoop) bury(i int) {
 		// Children in groups of their own escaped the kill. They tell by their
 		// environment whose they are; the worker's next process comes later.
 		r.endUnknown(name, "was left behind by "+name+" outside its process group: ended", func(proc.Identity) bool { return false })
+		r.endGroupOf(name, id, l.group)
 		if c != nil {
 			c.Drain()
 		}

@@ -19,6 +19,8 @@ import (
 
 	"github.com/standbyd/standbyd/coord"
 	"github.com/standbyd/standbyd/coord/role"
+	"github.com/standbyd/standbyd/internal/cgroup"
+	"github.com/standbyd/standbyd/internal/proc"
 	"github.com/standbyd/standbyd/test/verify"
 )
 
@@ -392,8 +394,28 @@ func apart(t *testing.T, c Config) *daemon {
 				syscall.Kill(id.PID, syscall.SIGKILL)
 			}
 		}
+		removeGroups(t, c.RuntimeDir)
 	})
 	return d
+}
+
+// removeGroups removes the cgroups of a supervisor that was killed.
+func removeGroups(t *testing.T, runtimeDir string) {
+	b, _ := os.ReadFile(homesPath(runtimeDir))
+	for home := range strings.FieldsSeq(string(b)) {
+		for _, role := range cgroup.Roles(home) {
+			for _, dir := range cgroup.List(home, role) {
+				if c, err := proc.OpenCgroup(dir); err == nil {
+					if err := endGroup(c, limit); err != nil {
+						t.Error(err)
+					}
+				}
+			}
+		}
+		if err := cgroup.Remove(home); err != nil {
+			t.Error(err)
+		}
+	}
 }
 
 // eventually waits for something outside of a Supervisor.

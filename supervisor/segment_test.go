@@ -15,10 +15,17 @@ import (
 
 func TestLostSegmentIsReplaced(t *testing.T) {
 	for kind, damage := range map[string]func(path string) error{
-		"removed":        os.Remove,
-		"cut":            func(path string) error { return os.Truncate(path, 100) },
-		"overwritten":    overwrite,
-		"folder removed": func(path string) error { return os.RemoveAll(path[:strings.LastIndexByte(path, '/')]) },
+		"removed":     os.Remove,
+		"cut":         func(path string) error { return os.Truncate(path, 100) },
+		"overwritten": overwrite,
+		"folder removed": func(path string) error {
+			dir := path[:strings.LastIndexByte(path, '/')]
+			for deadline := time.Now().Add(limit); ; { // the supervisor may write into it meanwhile
+				if err := os.RemoveAll(dir); err == nil || time.Now().After(deadline) {
+					return err
+				}
+			}
+		},
 	} {
 		t.Run(kind, func(t *testing.T) {
 			c := newConfig(t, "good")

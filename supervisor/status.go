@@ -74,6 +74,9 @@ func (r *roleLoop) publish() {
 	if !launch.CanStage() {
 		status.Protection.Missing = append(status.Protection.Missing, "launch stage")
 	}
+	if r.sup.groups.home == nil && r.sup.config.Cgroups != CgroupsOff && r.sup.isRunning() {
+		status.Protection.Missing = append(status.Protection.Missing, "cgroup")
+	}
 	if len(detectWays()) < 2 {
 		status.Protection.Missing = append(status.Protection.Missing, "pidfd")
 	}

@@ -42,6 +42,7 @@ type Supervisor struct {
 	running bool
 
 	// Set by Run before the first role runs.
+	groups  groups
 	store   *filelease.Store
 	history *history
 }
@@ -104,6 +105,10 @@ func (s *Supervisor) Run(ctx context.Context) error {
 		return err
 	}
 	defer s.history.close()
+	if err := s.openGroups(); err != nil {
+		return err
+	}
+	defer s.closeGroups()
 	loops := append([]*roleLoop(nil), s.roles...)
 	for _, name := range s.retired() {
 		if r := s.retire(name); r != nil {

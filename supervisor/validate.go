@@ -34,11 +34,17 @@ func (c *Config) Validate() error {
 	if len(c.Roles) == 0 {
 		return &ConfigError{Field: "role", Msg: "there is no role to run"}
 	}
+	if c.Cgroups != "" && c.Cgroups != CgroupsAuto && c.Cgroups != CgroupsOff {
+		return &ConfigError{Field: "cgroups", Msg: fmt.Sprintf("%q, must be one of %s, %s", c.Cgroups, CgroupsAuto, CgroupsOff)}
+	}
 	seen := map[string]bool{}
 	for i := range c.Roles {
 		r := &c.Roles[i]
 		if err := r.Validate(); err != nil {
 			return err
+		}
+		if field := r.Confine.groupLimit(); field != "" && c.Cgroups == CgroupsOff {
+			return &ConfigError{Role: r.Name, Field: field, Msg: "is set by the worker's cgroup, and cgroups are off"}
 		}
 		if seen[r.Name] {
 			return &ConfigError{Role: r.Name, Field: "name", Msg: "there are two roles of this name"}

@@ -29,6 +29,7 @@ type listedWorker struct {
 	Identity  proc.Identity `json:"identity"`
 	StartedAt time.Time     `json:"started_at"`
 	Restarts  int           `json:"restarts"`
+	Cgroup    string        `json:"cgroup,omitempty"` // folder; empty: none of its own
 }
 
 // saveWorkers writes the list anew: a new file, then a rename. Not synced: the
@@ -43,7 +44,11 @@ func (r *roleLoop) saveWorkers() error {
 			continue
 		}
 		w := &r.st.workers[i]
-		list.Workers = append(list.Workers, listedWorker{i, w.name, p.life.process.Identity(), p.life.started, w.restarts})
+		l := listedWorker{Index: i, Name: w.name, Identity: p.life.process.Identity(), StartedAt: p.life.started, Restarts: w.restarts}
+		if p.life.group != nil {
+			l.Cgroup = p.life.group.Path()
+		}
+		list.Workers = append(list.Workers, l)
 	}
 	b, err := json.MarshalIndent(list, "", " ")
 	if err != nil {

@@ -218,6 +218,8 @@ func begun(events <-chan supervisor.Event, stopped <-chan struct{}) bool {
 func (a *app) supervisorConfig(c *config.Config, log hclog.Logger) (supervisor.Config, error) {
 	settings := c.Supervisor()
 	settings.Version = version
+	// This process is nothing else: it may be what an embedding one may not.
+	settings.OwnCgroup = true
 	for i, r := range c.Roles {
 		for j, p := range r.Plugins {
 			hooks, err := host.New(hostConfig(c, r, p, log.Named(r.Name)))

@@ -78,7 +78,7 @@ func (r *reader) crossCheck(c *Config) {
 			r.validate(at, role)
 		}
 		if len(r.problems) == before {
-			r.applicable(at, role)
+			r.applicable(at, c, role)
 		}
 		r.program(joinPath(at, "command"), role.Command, role)
 		r.plugins(at, role)

@@ -60,6 +60,7 @@ type Daemon struct {
 	// ControlGID is its number; -1 without one.
 	ControlGID    int
 	ControlAccess string // "read" or "full": what the group may do
+	Cgroups       supervisor.CgroupMode
 }
 
 // Role is one [role.NAME] table.
@@ -94,7 +95,7 @@ type Listen = supervisor.ListenConfig
 // DefaultDaemon returns the [supervisor] table of an empty file, for this user.
 func DefaultDaemon() Daemon {
 	return Daemon{LogLevel: "info", LogFormat: "text", RuntimeDir: DefaultRuntimeDir(), StateDir: DefaultStateDir(),
-		ControlGID: -1, ControlAccess: "read"}
+		ControlGID: -1, ControlAccess: "read", Cgroups: supervisor.CgroupsAuto}
 }
 
 // DefaultRole returns a role with every default. Name, Command and Dir are empty.
@@ -105,7 +106,7 @@ func DefaultRole() Role {
 // Supervisor returns what supervisor.New wants. Hooks are left to the caller:
 // they come from Role.Plugins.
 func (c *Config) Supervisor() supervisor.Config {
-	out := supervisor.Config{RuntimeDir: c.Daemon.RuntimeDir, StateDir: c.Daemon.StateDir, ConfigFile: c.File}
+	out := supervisor.Config{RuntimeDir: c.Daemon.RuntimeDir, StateDir: c.Daemon.StateDir, ConfigFile: c.File, Cgroups: c.Daemon.Cgroups}
 	for _, r := range c.Roles {
 		out.Roles = append(out.Roles, r.RoleConfig)
 	}

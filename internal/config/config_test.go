@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/BurntSushi/toml"
+	"github.com/standbyd/standbyd/internal/cgroup"
 	"github.com/standbyd/standbyd/supervisor"
 )
 
@@ -206,6 +207,24 @@ func TestSecretsAreNotPrinted(t *testing.T) {
 	}
 	if _, err := Load(file); err == nil || strings.Contains(err.Error(), "hunter2") {
 		t.Errorf("error: %v", err)
+	}
+}
+
+// TestLimitsThatThisMachineRefuses: check says so, at the key, and so does the
+// supervisor.
+func TestLimitsThatThisMachineRefuses(t *testing.T) {
+	for key, value := range map[string]string{"memory_max": `"1GiB"`, "cpu_max": `"150%"`, "pids_max": "100"} {
+		_, err := Load(write(t, "[role.kv]\ncommand = [\"sh\"]\n"+key+" = "+value+"\n"))
+		limits := map[string]cgroup.Limits{"memory_max": {Memory: 1}, "cpu_max": {CPU: 1}, "pids_max": {PIDs: 1}}[key]
+		if cgroup.Available(limits.Controllers()) == nil {
+			if err != nil {
+				t.Errorf("%s: %v", key, err)
+			}
+			continue
+		}
+		if err == nil || !strings.Contains(err.Error(), ":3:") || !strings.Contains(err.Error(), "role.kv."+key) {
+			t.Errorf("%s: %v", key, err)
+		}
 	}
 }
 

@@ -226,7 +226,16 @@ func variables[T any](name string, field func(*T) *[]string, doc string) key[T] 
 }
 
 // applicable reports what this machine refuses.
-func (r *reader) applicable(at string, role *Role) {
+func (r *reader) applicable(at string, c *Config, role *Role) {
+	for _, l := range []struct {
+		key string
+		set bool
+	}{{"memory_max", role.Confine.MemoryMax != 0}, {"cpu_max", role.Confine.CPUMax != 0}, {"pids_max", role.Confine.PIDsMax != 0}} {
+		if l.set && c.Daemon.Cgroups == supervisor.CgroupsOff {
+			r.bad(joinPath(at, l.key), "is set by the worker's cgroup, and supervisor.cgroups is \"off\"")
+			return
+		}
+	}
 	var refused *supervisor.ConfigError
 	if err := role.RoleConfig.Applicable(); errors.As(err, &refused) {
 		msg := refused.Msg

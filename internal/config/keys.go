@@ -35,6 +35,9 @@ var daemonKeys = []key[Daemon]{
 		"group whose members may use the control socket too, by name or number; without it only root and standbyd's own user"),
 	choice("control_access", func(d *Daemon) *string { return &d.ControlAccess }, []string{"read", "full"},
 		"what members of `control_group` may do: look, or everything"),
+	choice("cgroups", func(d *Daemon) *supervisor.CgroupMode { return &d.Cgroups },
+		[]supervisor.CgroupMode{supervisor.CgroupsAuto, supervisor.CgroupsOff},
+		"whether each worker gets a cgroup v2 of its own, where one can be made: by it all that a worker started is found and ended, and `memory_max` and its like are set"),
 }
 
 var roleKeys = slices.Concat(runKeys, confineKeys, keepKeys)

@@ -57,6 +57,9 @@ type Spec struct {
 	ListenNames []string
 	// Segment is the descriptor after them; nil for none.
 	Segment *os.File
+	// Cgroup is the folder of the cgroup v2 in which the process is born; empty
+	// keeps the parent's.
+	Cgroup string
 	// Settings are niceness, limits and the like. Need Staged.
 	Settings Settings
 	// Staged makes the process wait for Release. The program's main must call
@@ -69,7 +72,7 @@ type Spec struct {
 // Error says which step of a start failed. It unwraps to the system's error.
 type Error struct {
 	Path string
-	// Step is one of: spec, fork, stage, oom_score_adj, nice, limit, dir,
+	// Step is one of: spec, fork, cgroup, stage, oom_score_adj, nice, limit, dir,
 	// groups, group, user, no_new_privs, exec.
 	Step   string
 	On     string // what the step was attempted on, if it is not Path
@@ -88,6 +91,8 @@ func (e *Error) Error() string {
 		step = "change to group"
 	case "user":
 		step = "change to user"
+	case "cgroup":
+		step = "start it in the cgroup"
 	case "nice":
 		step = "set the niceness to"
 	case "oom_score_adj":
@@ -210,7 +215,10 @@ func startDirect(spec Spec, files descriptors) (*Process, error) {
 	if c := spec.Credential; c != nil {
 		attr.Sys.Credential = &syscall.Credential{Uid: c.UID, Gid: c.GID, Groups: c.Groups}
 	}
-	pid, err := syscall.ForkExec(spec.Path, spec.Args, attr)
+	pid, step, err := forkInto(spec.Cgroup, spec.Path, spec.Args, attr)
+	if step != "" {
+		return nil, &Error{Path: spec.Path, Step: step, On: spec.Cgroup, Err: err}
+	}
 	if err != nil {
 		return nil, explainDirect(spec, err)
 	}

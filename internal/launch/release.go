@@ -53,13 +53,17 @@ func startStaged(spec Spec, files descriptors) (*Process, error) {
 		return nil, &Error{Path: spec.Path, Step: "stage", Err: err}
 	}
 	number := len(files.list)
-	pid, err := syscall.ForkExec(self, []string{stageName, strconv.Itoa(number)}, &syscall.ProcAttr{
+	pid, step, err := forkInto(spec.Cgroup, self, []string{stageName, strconv.Itoa(number)}, &syscall.ProcAttr{
 		// The stage's own runtime is kept small; the program's environment
 		// comes with the order.
 		Env:   []string{"GOMAXPROCS=1", "GOGC=off"},
 		Files: append(slices.Clip(files.list), uintptr(stageGate), uintptr(stageReport)),
 		Sys:   &syscall.SysProcAttr{Setpgid: true},
 	})
+	if step != "" {
+		g.close()
+		return nil, &Error{Path: spec.Path, Step: step, On: spec.Cgroup, Err: err}
+	}
 	if err != nil {
 		g.close()
 		return nil, &Error{Path: spec.Path, Step: "stage", On: self, Err: err}
