@@ -104,6 +104,7 @@ func (m *Member) pass(b *beater, now int64) time.Duration {
 	if err := m.mapped.seg.Check(); err != nil && m.gone.Load() == nil {
 		err = fmt.Errorf("%w: %w", ErrSegmentGone, err)
 		m.gone.Store(&err)
+		m.bars.Or(barGone)
 		m.news.spread()
 	}
 	if m.gone.Load() != nil {
@@ -126,6 +127,7 @@ func (m *Member) pass(b *beater, now int64) time.Duration {
 		m.beatSeat(b, epoch)
 	}
 	if l := m.current.Load(); l != nil {
+		m.obey(l)
 		m.apply(l, judge(m.see(l, b, now, false)))
 	}
 	m.watchSupervisor(&b.supervisor)
@@ -141,6 +143,9 @@ func (m *Member) pass(b *beater, now int64) time.Duration {
 func (m *Member) beatSeat(b *beater, epoch uint64) {
 	m.seat.Beat(epoch)
 	if n := m.progress.pulses.Load(); n != b.pulses {
+		if b.pulses == 0 && m.params.ProgressLimit > 0 {
+			m.seat.SetWatched(true)
+		}
 		b.pulses = n
 		m.seat.Pulse()
 	}
@@ -168,7 +173,7 @@ func (m *Member) see(l *Leadership, b *beater, now int64, gone bool) sight {
 	s.closed = c.State == election.ControlClosed
 	s.resign = c.ResignTerm == l.term
 	if s.phase == phaseLeading {
-		s.still = b.still.look(&m.progress, l.term, m.opts.check != nil, now, 2*m.params.Tick)
+		s.still = b.still.look(&m.progress, l.term, m.opts.check != nil, m.bars.Load()&barHang != 0, now, 2*m.params.Tick)
 	}
 	return s
 }

@@ -349,6 +349,7 @@ func (m *Member) give(l *Leadership) {
 		_ = m.elec.Release(m.pid, l.term)
 	}
 	m.current.Store(nil)
+	m.unhang()
 	l.before.drop()
 	m.notify.say(sayLook)
 	close(l.over)

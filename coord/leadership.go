@@ -69,7 +69,7 @@ func (l *Leadership) Reason() role.Reason { return l.grant.Reason }
 // effect that follows it a process can be paused for any time: what must not
 // happen then has to be refused where it arrives, by the token.
 func (l *Leadership) Check() error {
-	if l.m.gone.Load() != nil {
+	if l.m.bars.Load() != 0 && l.m.bar() {
 		return ErrFenced // who leads now is decided elsewhere
 	}
 	return l.m.elec.Check(l.m.pid, l.term)

@@ -47,6 +47,8 @@ type Member struct {
 	current   atomic.Pointer[Leadership] // from the claim to the release
 	gone      atomic.Pointer[error]      // the segment is gone, and why: no word is touched any more
 	unseated  atomic.Bool                // the seat was lost: its words are another's
+	bars      atomic.Uint32              // why the worker's calls do not simply go on, 0: they do
+	hung      atomic.Pointer[Leadership] // the one whose work a drill has brought to a stop
 
 	payload     *lease.Payload // set by payloadHandle
 	payloadOnce sync.Once
@@ -220,6 +222,7 @@ func (m *Member) start() {
 	<-up // whoever sees this member own sees by what its end is noticed
 	m.wg.Go(func() { m.notify.run(m.stopping) })
 	if m.opts.check != nil && m.params.ProgressLimit > 0 {
+		m.seat.SetWatched(true)
 		m.wg.Go(func() { m.runChecks(m.opts.check) })
 	}
 	if c := m.opts.callbacks; c != nil && c.OnNewLeader != nil {

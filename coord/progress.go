@@ -24,10 +24,10 @@ type stillness struct {
 }
 
 // look notes what moved and returns the longest stillness, 0 if nothing is
-// watched. A gap between two looks counts at most longest: time in which this
+// watched. hung: the work is at a stand by order, so what looks idle is not. A gap between two looks counts at most longest: time in which this
 // process did not run at all (stopped, or the machine paused) says nothing of
 // its work.
-func (s *stillness) look(p *progress, term uint64, checked bool, nowMono int64, longest time.Duration) time.Duration {
+func (s *stillness) look(p *progress, term uint64, checked, hung bool, nowMono int64, longest time.Duration) time.Duration {
 	pulses, idleAt, checks := p.pulses.Load(), p.idleAt.Load(), p.checks.Load()
 	if s.term != term {
 		*s = stillness{term: term, pulses: pulses, checks: checks, lookedAt: nowMono}
@@ -35,7 +35,7 @@ func (s *stillness) look(p *progress, term uint64, checked bool, nowMono int64, 
 	gap := min(time.Duration(nowMono-s.lookedAt), longest)
 	s.lookedAt = nowMono
 	s.noPulse += gap
-	if pulses != s.pulses || pulses == idleAt {
+	if pulses != s.pulses || pulses == idleAt && (!hung || pulses == 0) {
 		s.pulses, s.noPulse = pulses, 0
 	}
 	s.noCheck += gap
@@ -57,7 +57,7 @@ func (m *Member) runChecks(check func() error) {
 		case <-m.stopping:
 			return
 		case <-t.C:
-			if l := m.current.Load(); l != nil && l.at() == phaseLeading && check() == nil {
+			if l := m.current.Load(); l != nil && l.at() == phaseLeading && check() == nil && m.bars.Load()&barHang == 0 {
 				m.progress.checks.Add(1)
 			}
 		}
@@ -69,8 +69,18 @@ func (m *Member) runChecks(check func() error) {
 // limit of the segment's header counts as hung: its lead is cancelled with
 // ErrStalled and it stops beating, so that another takes over. Work that waits
 // for work calls Idle. Without a progress limit, Pulse has no effect.
-func (m *Member) Pulse() { m.progress.pulses.Add(1) }
+func (m *Member) Pulse() {
+	if m.bars.Load() != 0 {
+		m.bar()
+	}
+	m.progress.pulses.Add(1)
+}
 
 // Idle says that there is nothing to do at present; it holds until the next
 // Pulse, which it does not need to wait for. Safe for concurrent use.
-func (m *Member) Idle() { m.progress.idleAt.Store(m.progress.pulses.Load()) }
+func (m *Member) Idle() {
+	if m.bars.Load() != 0 {
+		m.bar()
+	}
+	m.progress.idleAt.Store(m.progress.pulses.Load())
+}

@@ -14,7 +14,7 @@ func TestStillness(t *testing.T) {
 	)
 	look := func(checked bool, after int64) time.Duration {
 		now += after * ms
-		return s.look(&p, 7, checked, now, 200*time.Millisecond)
+		return s.look(&p, 7, checked, false, now, 200*time.Millisecond)
 	}
 	expect := func(what string, got, want time.Duration) {
 		t.Helper()
@@ -45,5 +45,5 @@ func TestStillness(t *testing.T) {
 	expect("both moved", look(true, 100), 0)
 
 	look(true, 150)
-	expect("a new leadership begins anew", s.look(&p, 8, true, now, time.Second), 0)
+	expect("a new leadership begins anew", s.look(&p, 8, true, false, now, time.Second), 0)
 }

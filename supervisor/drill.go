@@ -4,36 +4,72 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
+
+	"github.com/standbyd/standbyd/coord/role"
 )
+
+// Fault is what a drill does to a leader. The strings are append-only.
+type Fault string
+
+const (
+	FaultKill Fault = "kill" // SIGKILL
+	FaultStop Fault = "stop" // SIGSTOP: found as a hang of the process
+	FaultHang Fault = "hang" // its work stops and its beats go on: found by the role's progress_timeout
+	FaultExit Fault = "exit" // it ends by itself, with status 70
+)
+
+// Faults are all that a drill can cause. The caller must not change it.
+var Faults = []Fault{FaultKill, FaultStop, FaultHang, FaultExit}
 
 // DrillOptions say what a drill does. The zero value kills the leader once.
 type DrillOptions struct {
-	Fault    string        // "kill" (the default) or "stop"
+	Fault    Fault         // empty means FaultKill
 	Count    int           // rounds; 0 means 1
 	Interval time.Duration // between the end of a round and the next; 0 means 1 s
 	// Force hits the leader also when no standby is ready to take over.
 	Force bool
+	// Hit is told of each fault that was caused, before its record is known;
+	// nil is allowed. It is called on the goroutine of the caller of Drill.
+	Hit func(DrillHit)
+}
+
+// DrillHit is a fault just caused.
+type DrillHit struct {
+	Role   string     `json:"role"`
+	Fault  Fault      `json:"fault"`
+	Worker string     `json:"worker"` // who led
+	PID    int        `json:"pid"`
+	Term   uint64     `json:"term"`
+	Token  role.Token `json:"token"`
+	// ZeroMono is the zero of the coming record: CLOCK_MONOTONIC, nanoseconds.
+	ZeroMono int64 `json:"zero_mono_ns"`
 }
 
 const drillInterval = time.Second
 
 // Drill causes failovers on purpose and measures them: zero is taken just
-// before the signal. Each is told of every round's record; nil is allowed. It
-// refuses with ErrNoStandby while nobody could take over, unless Force. From
-// the second round on it waits for a ready standby instead. The records of the
-// rounds that were done are returned also with an error.
+// before the fault. Each is told of every round's record; nil is allowed. It
+// refuses with ErrNoStandby while nobody could take over, unless Force, and
+// with ErrUnwatched if a hang would not be noticed. From the second round on it
+// waits for a ready standby instead. The records of the rounds that were done
+// are returned also with an error.
+//
+// A drill spends none of the role's failover budget, and its victim none of
+// the restarts that its worker has. If ctx ends in the middle of a round, the
+// takeover is still waited for by the role, recorded, and its victim let go;
+// only Drill does not wait for it.
 func (s *Supervisor) Drill(ctx context.Context, roleName string, o DrillOptions, each func(Record)) ([]Record, error) {
 	r := s.role(roleName)
 	if r == nil {
 		return nil, fmt.Errorf("%w: %q (there are: %s)", ErrNoRole, roleName, s.roleNames())
 	}
-	switch o.Fault {
-	case "":
-		o.Fault = "kill"
-	case "kill", "stop":
-	default:
-		return nil, fmt.Errorf("drill %s: there is no fault %q: say kill or stop", roleName, o.Fault)
+	if o.Fault == "" {
+		o.Fault = FaultKill
+	}
+	if !slices.Contains(Faults, o.Fault) {
+		return nil, fmt.Errorf("drill %s: there is no fault %q: say kill, stop, hang or exit", roleName, o.Fault)
 	}
 	if o.Count == 0 {
 		o.Count = 1
@@ -48,7 +84,7 @@ func (s *Supervisor) Drill(ctx context.Context, roleName string, o DrillOptions,
 				return records, fmt.Errorf("drill %s, before round %d: %w", roleName, round+1, err)
 			}
 		}
-		rec, err := ask(ctx, s, r, func(to reply[Record]) input { return inDrill{o.Fault, o.Force, to} })
+		rec, err := s.drillOnce(ctx, r, o)
 		if err != nil {
 			return records, fmt.Errorf("drill %s: %w", roleName, err)
 		}
@@ -58,6 +94,37 @@ func (s *Supervisor) Drill(ctx context.Context, roleName string, o DrillOptions,
 		}
 	}
 	return records, nil
+}
+
+// drillOnce is one round.
+func (s *Supervisor) drillOnce(ctx context.Context, r *roleLoop, o DrillOptions) (Record, error) {
+	type result struct {
+		rec Record
+		err error
+	}
+	hits, done := make(chan answer[DrillHit], 1), make(chan result, 1)
+	go func() {
+		rec, err := ask(ctx, s, r, func(to reply[Record]) input { return inDrill{o.Fault, o.Force, hits, to} })
+		done <- result{rec, err}
+	}()
+	tell := func(h answer[DrillHit]) {
+		if o.Hit != nil {
+			o.Hit(h.value)
+		}
+	}
+	select {
+	case h := <-hits:
+		tell(h)
+		got := <-done
+		return got.rec, got.err
+	case got := <-done:
+		select {
+		case h := <-hits: // both were there
+			tell(h)
+		default:
+		}
+		return got.rec, got.err
+	}
 }
 
 // betweenRounds waits out the interval, and then for a leader with a ready

@@ -38,11 +38,12 @@ type (
 		reply reply[signalled]
 	}
 	doKillGroup struct{ index int }
-	// doHit takes the time and sends the drill's signal: inHit comes first.
+	// doHit takes the time and causes the drill's fault: by a signal, or by an
+	// order in the segment that package coord obeys. inHit follows.
 	doHit struct {
 		index int
 		term  uint64
-		sig   syscall.Signal
+		fault Fault
 	}
 	// doLast says in the segment that the member goes after all others, or not.
 	doLast struct {
@@ -50,6 +51,8 @@ type (
 		pid  uint32
 		on   bool
 	}
+	// doUnorder takes the order back.
+	doUnorder struct{}
 	// doControl writes the control word, which wakes every member.
 	doControl struct{ word controlWord }
 	// doJob appends to the hook queue. A demote or a stop cuts short a promote
@@ -82,6 +85,7 @@ func (doSignal) performed()       {}
 func (doKillGroup) performed()    {}
 func (doHit) performed()          {}
 func (doLast) performed()         {}
+func (doUnorder) performed()      {}
 func (doControl) performed()      {}
 func (doJob) performed()          {}
 func (doRenew) performed()        {}

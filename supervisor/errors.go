@@ -21,6 +21,8 @@ var (
 	ErrNotPaused  = errors.New("the role is not paused")
 	ErrBusy       = errors.New("a drill or a change of leader is under way")
 	ErrTimedOut   = errors.New("it took too long")
+	ErrUnwatched  = errors.New("a hang of the leader's work would not be noticed")
+	ErrNoTakeover = errors.New("nobody took over")
 	ErrNotRunning = errors.New("the supervisor is not running")
 )
 

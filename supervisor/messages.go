@@ -94,7 +94,7 @@ type (
 		hook   int
 		status HookStatus
 	}
-	// inHit: the drill's signal is about to be sent, or could not be.
+	// inHit: the drill's fault is about to be caused, or could not be.
 	inHit struct {
 		term uint64
 		zero int64 // mono ns
@@ -127,10 +127,12 @@ type (
 	inResume struct{ reply reply[struct{}] }
 	// inAck frees a held role.
 	inAck struct{ reply reply[struct{}] }
-	// inDrill asks for a fault.
+	// inDrill asks for a fault. hit is answered when it is caused, unless the
+	// drill is refused; reply when somebody else leads and the hooks are through.
 	inDrill struct {
-		fault string
+		fault Fault
 		force bool
+		hit   reply[DrillHit]
 		reply reply[Record]
 	}
 	// inSignal asks for a signal to a worker; index -1 means the leader.
@@ -164,6 +166,7 @@ type seatView struct {
 	racing   bool // would claim now
 	bars     bool // wants no leadership by failover
 	last     bool // goes after all others, says the segment
+	watched  bool // reports progress
 	priority int32
 	lag      uint64
 	joined   uint64
@@ -178,6 +181,7 @@ type ringView struct {
 	ended     int64
 	detected  int64
 	claimed   int64
+	fenced    int64
 	activated int64
 	retired   int64
 }

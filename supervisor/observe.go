@@ -68,7 +68,7 @@ func (s *state) unreported(pid uint32) bool {
 // a successor's entry in the ring knows best.
 func (t *turn) whyLost() role.Reason {
 	s := &t.s
-	if s.drill != nil && s.drill.term == s.led.term {
+	if s.expects(s.led.term) {
 		return role.ReasonDrill
 	}
 	if c := s.change; c != nil && c.term == s.led.term && (c.forced || s.living(s.led.pid) >= 0) {
@@ -161,7 +161,7 @@ func (t *turn) gainLeader() {
 func (t *turn) reasonOf(term uint64) role.Reason {
 	s := &t.s
 	before := t.activeBefore(term)
-	if s.drill != nil && before != nil && s.drill.term == before.term {
+	if before != nil && s.expects(before.term) {
 		return role.ReasonDrill
 	}
 	if c := s.change; c != nil && c.term < term && c.forced && (before == nil || before.term <= c.term) {
@@ -346,13 +346,8 @@ func (t *turn) writeRecords() {
 	rec := t.record(e, p.hooks)
 	t.write(rec)
 	s.recorded = p.term
-	if d := s.drill; d != nil && rec.Reason == role.ReasonDrill {
-		if d.fault == "stop" {
-			// Under fence = "token" nobody ends the old leader: let it see its loss.
-			t.do(doSignal{index: d.index, sig: signalContinue})
-		}
-		respond(t, d.reply, rec, nil)
-		s.drill = nil
+	if s.drill != nil && rec.Reason == role.ReasonDrill {
+		t.finishDrill(rec)
 	}
 	t.changed(rec)
 }
@@ -379,13 +374,15 @@ func (t *turn) record(e ringView, hooks int64) Record {
 		rec.From, rec.FromPID = s.nameOf(before.pid), int(before.pid)
 		zero = earliest(before.ended, before.retired, e.detected)
 		if s.drill != nil && s.drill.term == before.term && s.drill.zero != 0 {
-			zero = s.drill.zero
+			zero, rec.Fault = s.drill.zero, s.drill.fault
 		}
+		rec.ReturnedUS, rec.EndedUS = phaseUS(before.retired, zero), phaseUS(before.ended, zero)
 	}
 	if e.activated == 0 || e.activated >= s.since {
 		rec.DetectedUS = phaseUS(e.detected, zero)
 	}
-	rec.ClaimedUS, rec.ActiveUS, rec.HooksUS = phaseUS(e.claimed, zero), phaseUS(e.activated, zero), phaseUS(hooks, zero)
+	rec.ClaimedUS, rec.FencedUS = phaseUS(e.claimed, zero), phaseUS(e.fenced, zero)
+	rec.ActiveUS, rec.HooksUS = phaseUS(e.activated, zero), phaseUS(hooks, zero)
 	return rec
 }
 

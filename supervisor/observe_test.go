@@ -116,7 +116,7 @@ func TestRecordPhases(t *testing.T) {
 	c.s.policy.Hooks = nil
 	lead(&c.s)
 	answers := make(chan answer[Record], 1)
-	for _, e := range c.do(inDrill{fault: "kill", reply: answers}) {
+	for _, e := range c.do(inDrill{fault: FaultKill, reply: answers}) {
 		if hit, ok := e.(doHit); ok {
 			c.do(inHit{term: hit.term, zero: us(0)})
 		}

@@ -4,7 +4,9 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"syscall"
 
+	"github.com/standbyd/standbyd/coord/election"
 	"github.com/standbyd/standbyd/internal/launch"
 	"github.com/standbyd/standbyd/internal/proc"
 )
@@ -33,16 +35,14 @@ func (r *roleLoop) perform(e effect) {
 		}
 	case doHit:
 		in := inHit{term: e.term, zero: proc.MonoNow()}
-		if l := r.posts[e.index].life; l == nil {
-			in.err = ErrNoProcess
-		} else {
-			in.err = l.process.Signal(e.sig)
-		}
+		in.err = r.hit(e)
 		r.next(in)
 	case doLast:
 		if r.seg != nil && r.seg.broken == nil {
 			r.touch(func(u *segmentUse) { u.table.SetLast(e.seat, e.pid, e.on) })
 		}
+	case doUnorder:
+		r.touch(func(u *segmentUse) { u.election.OrderFault(0, election.FaultNone) })
 	case doControl:
 		r.setControl(e.word)
 	case doJob:
@@ -71,6 +71,22 @@ func (r *roleLoop) perform(e effect) {
 	default:
 		panic(fmt.Sprintf("supervisor: an effect that nobody performs: %T", e))
 	}
+}
+
+func (r *roleLoop) hit(e doHit) error {
+	l := r.posts[e.index].life
+	if l == nil {
+		return ErrNoProcess
+	}
+	switch e.fault {
+	case FaultHang:
+		return r.touch(func(u *segmentUse) { u.election.OrderFault(e.term, election.FaultHang) })
+	case FaultExit:
+		return r.touch(func(u *segmentUse) { u.election.OrderFault(e.term, election.FaultExit) })
+	case FaultStop:
+		return l.process.Signal(syscall.SIGSTOP)
+	}
+	return l.process.Signal(syscall.SIGKILL)
 }
 
 func (r *roleLoop) signal(e doSignal) {

@@ -122,7 +122,7 @@ func (r *roleLoop) look() input {
 				continue
 			}
 			in.seats = append(in.seats, seatView{seat: m.Seat, pid: uint32(m.Identity.PID), ready: m.Ready, racing: m.Racing,
-				bars: m.Candidate.NoFailover, last: m.Last, priority: m.Candidate.Priority, lag: m.Candidate.Lag,
+				bars: m.Candidate.NoFailover, last: m.Last, watched: m.Watched, priority: m.Candidate.Priority, lag: m.Candidate.Lag,
 				joined: m.JoinSeq, beat: m.BeatEpoch})
 		}
 		if in.owner != r.seen.owner || in.active != r.seen.active || r.st.pending != nil || r.st.drill != nil || r.st.change != nil || r.st.ring == nil {
@@ -141,7 +141,7 @@ func ringOf(e *election.Election) []ringView {
 	ring := make([]ringView, len(entries))
 	for i, e := range entries {
 		ring[i] = ringView{term: e.Term, pid: e.PID, reason: e.Reason, ended: e.EndedAt, detected: e.DetectedAt,
-			claimed: e.ClaimedAt, activated: e.ActiveAt, retired: e.RetiredAt}
+			claimed: e.ClaimedAt, fenced: e.FencedAt, activated: e.ActiveAt, retired: e.RetiredAt}
 	}
 	return ring
 }

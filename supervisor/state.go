@@ -141,6 +141,7 @@ type worker struct {
 	told     bool  // the life that ends was told to end
 	struck   bool  // its process is ended by a failover that was asked for
 	led      bool  // its last process led when it ended
+	drilled  int   // pid of the life that a drill hits; its end is no failure
 }
 
 // leadership is an active term as it was observed.
@@ -157,15 +158,6 @@ type fencing struct {
 	hold
 	since int64 // mono ns
 	held  bool  // the role is held because of it
-}
-
-// drillState is a fault that we caused and whose effect is awaited.
-type drillState struct {
-	term  uint64 // of the leader that was hit
-	zero  int64  // mono ns just before the signal; 0 until it was sent
-	fault string
-	index int
-	reply reply[Record]
 }
 
 // pendingRecord waits for the hooks before it becomes history.
@@ -321,6 +313,9 @@ func (s *state) nextDue() (due int64) {
 	}
 	sooner(s.drainBy)
 	sooner(s.retryAt)
+	if s.drill != nil {
+		sooner(s.drill.due)
+	}
 	sooner(s.socketsS)
 	if s.control.mode == controlHeld || s.control.mode == controlPaused {
 		sooner(s.control.until)

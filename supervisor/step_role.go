@@ -3,7 +3,6 @@ package supervisor
 import (
 	"fmt"
 	"slices"
-	"syscall"
 	"time"
 
 	"github.com/standbyd/standbyd/coord/role"
@@ -70,7 +69,7 @@ const socketRetry = time.Second
 func renew(t *turn, in input) {
 	t.warn("segment %s cannot be used any more, all workers are started anew: %v", t.s.segment, in.(inLost).err)
 	t.loseLeader(role.ReasonCrash)
-	t.endDrill(in.(inLost).err)
+	t.giveUpDrill(in.(inLost).err)
 	t.s.phase, t.s.why = phaseRenewing, "the segment was lost; waits for the end of the workers that used it"
 	t.endChange(in.(inLost).err)
 	t.s.owner, t.s.active, t.s.asking = hold{}, hold{}, 0
@@ -243,6 +242,7 @@ func roleDue(t *turn, _ input) {
 			t.job(momentPromote, s.told, slices.Clone(s.failing))
 		}
 	}
+	t.drillDue()
 	if s.socketsS != 0 && s.socketsS <= t.now.Mono {
 		s.socketsS = 0
 		if s.processes() > 0 {
@@ -268,58 +268,6 @@ func ack(t *turn, in input) {
 }
 
 func refuseAck(t *turn, in input) { respond(t, in.(inAck).reply, struct{}{}, ErrNotHeld) }
-
-// drill hits the leader, if somebody can take over.
-func drill(t *turn, in input) {
-	ask := in.(inDrill)
-	s := &t.s
-	refuse := func(err error) { respond(t, ask.reply, Record{}, err) }
-	if s.led.worker < 0 {
-		refuse(ErrNoLeader)
-		return
-	}
-	if s.drill != nil || s.change != nil {
-		refuse(ErrBusy)
-		return
-	}
-	if !ask.force {
-		if s.control.mode == controlHeld {
-			refuse(fmt.Errorf("%w: %s", ErrNoStandby, s.why))
-			return
-		}
-		if !t.standbyReady() {
-			refuse(ErrNoStandby)
-			return
-		}
-	}
-	sig := syscall.SIGKILL
-	if ask.fault == "stop" {
-		sig = syscall.SIGSTOP
-	}
-	s.drill = &drillState{term: s.led.term, fault: ask.fault, index: s.led.worker, reply: ask.reply}
-	t.do(doHit{s.led.worker, s.led.term, sig})
-}
-
-// standbyReady: somebody besides the leader is ready and willing.
-func (t *turn) standbyReady() bool {
-	return slices.ContainsFunc(t.s.seats, func(v seatView) bool { return t.s.able(v) && !v.bars && v.pid != t.s.led.pid })
-}
-
-func refuseDrill(t *turn, in input) {
-	respond(t, in.(inDrill).reply, Record{}, t.refusal())
-}
-
-func (t *turn) noteHit(in inHit) {
-	d := t.s.drill
-	if d == nil || d.term != in.term {
-		return
-	}
-	d.zero = in.zero
-	if in.err != nil {
-		respond(t, d.reply, Record{}, in.err)
-		t.s.drill = nil
-	}
-}
 
 func (t *turn) signal(in inSignal) {
 	i := in.index
@@ -352,16 +300,8 @@ func (t *turn) close() {
 	s.failing, s.retryAt, s.socketsS = nil, 0, 0
 	t.s.pause = pausing{}
 	t.setControl()
-	t.endDrill(ErrNotRunning)
+	t.giveUpDrill(ErrNotRunning)
 	t.endChange(ErrNotRunning)
-}
-
-// endDrill gives up a drill that is under way.
-func (t *turn) endDrill(err error) {
-	if d := t.s.drill; d != nil {
-		respond(t, d.reply, Record{}, err)
-		t.s.drill = nil
-	}
 }
 
 // drainSlack lets a worker that ends itself at its drain limit tell so.

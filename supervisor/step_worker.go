@@ -63,7 +63,7 @@ func disown(t *turn, i int) {
 
 func becomeStandby(t *turn, i int) {
 	w := &t.s.workers[i]
-	w.lot, w.due, w.leading, w.why = lotStandby, 0, 0, ""
+	w.lot, w.due, w.leading, w.why, w.drilled = lotStandby, 0, 0, "", 0
 	t.becomeReady(w)
 }
 
@@ -176,6 +176,9 @@ func leave(t *turn, i int) {
 	case p.Restart == RestartNever, p.Restart == RestartOnFailure && in.exit.Code != nil && *in.exit.Code == 0:
 		becomeStopped(t, i)
 		w.why = fmt.Sprintf("%s; restart = %q", why, p.Restart)
+	case w.drilled == in.pid:
+		w.drilled = 0
+		t.startAgain(i, p.RestartDelay, why)
 	default:
 		t.tryAgain(i, why, in.jitter)
 	}
@@ -211,7 +214,12 @@ func (t *turn) tryAgain(i int, why string, jitter float64) {
 		t.emit(Event{Type: EventWorkerFailed, Worker: w.name, Text: w.why})
 		return
 	}
-	w.pause = backOff(p.RestartDelay, p.RestartMaxDelay, w.row, jitter)
+	t.startAgain(i, backOff(p.RestartDelay, p.RestartMaxDelay, w.row, jitter), why)
+}
+
+func (t *turn) startAgain(i int, pause time.Duration, why string) {
+	w := &t.s.workers[i]
+	w.pause = pause
 	w.lot, w.due, w.why = lotBackoff, t.now.after(w.pause), why
 	t.emit(Event{Type: EventWorkerBackoff, Worker: w.name, Text: fmt.Sprintf("next start in %v: %s", w.pause.Round(time.Millisecond), why)})
 }
@@ -238,6 +246,9 @@ func describeExit(e Exit) string {
 	case e.Signal != "":
 		return "ended by signal " + e.Signal
 	case e.Code != nil:
+		if *e.Code == exitDrilled {
+			return fmt.Sprintf("ended itself with status %d: a drill told it to", *e.Code)
+		}
 		if *e.Code == exitFenced {
 			return fmt.Sprintf("ended itself with status %d: its lead did not stop in time, or it was fenced", *e.Code)
 		}
@@ -246,8 +257,11 @@ func describeExit(e Exit) string {
 	return "ended, status unknown"
 }
 
-// exitFenced is a worker's status when package coord ended it.
-const exitFenced = 75
+// The statuses of a worker that package coord ended.
+const (
+	exitFenced  = 75
+	exitDrilled = 70
+)
 
 // wall turns a mono time into one for people.
 func (t *turn) wall(mono int64) time.Time {

@@ -152,7 +152,7 @@ func happeningInput(h happening) input {
 		hReplay:  inReplay{0},
 		hDue:     inDue{},
 		hAck:     inAck{make(chan answer[struct{}], 1)},
-		hDrill:   inDrill{fault: "kill", reply: make(chan answer[Record], 1)},
+		hDrill:   inDrill{fault: FaultKill, reply: make(chan answer[Record], 1)},
 
 		hSwitchover: inSwitchover{to: -1, reply: make(chan answer[Record], 1)},
 		hFailover:   inFailover{to: 2, reply: make(chan answer[Record], 1)},
@@ -197,7 +197,7 @@ func describe(effects []effect) string {
 		case doKillGroup:
 			fmt.Fprintf(&out, "kill group %d", e.index)
 		case doHit:
-			fmt.Fprintf(&out, "hit %d term %d %v", e.index, e.term, e.sig)
+			fmt.Fprintf(&out, "hit %d term %d %s", e.index, e.term, e.fault)
 		case doControl:
 			fmt.Fprintf(&out, "control %s gate=%v nominee=%d resign=%d granted=%d", [...]string{"open", "paused", "held", "closed"}[e.word.mode],
 				e.word.gate, e.word.nominee, e.word.resign, e.word.granted)

@@ -125,7 +125,7 @@ func (w *walker) random() {
 	case 7:
 		w.input(inAck{})
 	case 8:
-		w.input(inDrill{fault: "kill", reply: w.ask()})
+		w.input(inDrill{fault: FaultKill, reply: w.ask()})
 	case 9:
 		w.input(inReplay{w.rnd.IntN(2)})
 	case 10:

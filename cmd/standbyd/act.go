@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"runtime"
-	"slices"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -80,53 +79,6 @@ func (a *app) ackVerb() *cobra.Command {
 			return printJSON(a.stdout, map[string]string{"role": args[0], "done": "ack"})
 		}
 		return writeErr(fmt.Fprintf(a.stdout, "%s is not held any more\n", args[0]))
-	})
-}
-
-func (a *app) drillVerb() *cobra.Command {
-	c := &cobra.Command{
-		Use:   "drill ROLE",
-		Short: "Cause a failover on purpose, and measure it",
-		Long: `Hit the leader of a role and measure how fast the next one leads. Time is
-counted from just before the signal. A drill is refused while no standby is
-ready, unless --force.`,
-		Args: exactArgs("ROLE"),
-	}
-	r := api.DrillRequest{}
-	c.Flags().StringVar(&r.Fault, "fault", "kill", "what happens to the leader: kill (SIGKILL) or stop (SIGSTOP, found as a hang)")
-	c.Flags().IntVar(&r.Count, "count", 1, "how many times, each against the leader of that moment")
-	interval := c.Flags().Duration("interval", time.Second, "wait between two of them")
-	c.Flags().BoolVar(&r.Force, "force", false, "also while no standby is ready")
-	f := addForm(c, "text", "json")
-	c.RegisterFlagCompletionFunc("fault", cobra.FixedCompletions([]string{"kill", "stop"}, cobra.ShellCompDirectiveNoFileComp))
-	return a.verb(c, func(ctx context.Context, args []string) error {
-		switch {
-		case r.Fault != "kill" && r.Fault != "stop":
-			return usagef("--fault %s: there are kill and stop", r.Fault)
-		case r.Count < 1:
-			return usagef("--count %d: at least 1", r.Count)
-		case *interval < 0:
-			return usagef("--interval %v: not below 0", *interval)
-		}
-		r.Role, r.IntervalMS = args[0], max(interval.Milliseconds(), 1)
-		client, err := a.client()
-		if err != nil {
-			return err
-		}
-		var active []float64
-		var failed error
-		err = client.Drill(ctx, r, func(record supervisor.Record) {
-			if record.ActiveUS != nil {
-				active = append(active, *record.ActiveUS)
-			}
-			failed = errors.Join(failed, a.printRecord(a.stdout, f, record))
-		})
-		if err == nil && r.Count > 1 && len(active) > 0 && !f.json() {
-			slices.Sort(active)
-			middle, worst := active[len(active)/2], active[len(active)-1]
-			_, failed = fmt.Fprintf(a.stdout, "%d drills: the next leader was active after %s (median), %s (worst)\n", len(active), phase(&middle), phase(&worst))
-		}
-		return errors.Join(err, failed)
 	})
 }
 

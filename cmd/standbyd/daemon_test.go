@@ -57,7 +57,7 @@ func TestEveryVerb(t *testing.T) {
 	eventually(t, "history has the kill", func() bool { return story.MatchString(d.must("history")) })
 
 	out := d.must("drill", "kv", "--count", "2", "--interval", "10ms")
-	if strings.Count(out, "  drill  ") != 2 || !strings.Contains(out, "2 drills: the next leader was active after ") {
+	if strings.Count(out, "  drill kill  ") != 2 || !strings.Contains(out, "2 rounds of kill on kv") || !strings.Contains(out, "  active ") {
 		t.Errorf("drill: %s", out)
 	}
 	lines := strings.Split(strings.TrimSpace(d.must("history", "kv", "-o", "json")), "\n")
@@ -99,7 +99,7 @@ func TestEveryVerb(t *testing.T) {
 		{"inspect /dev/null", exitFailed, "/dev/null"},
 		{"inspect none", exitFailed, "none"},
 		{"signal kv/0 NOPE", exitUsage, "NOPE"},
-		{"drill kv --fault hug", exitUsage, "kill and stop"},
+		{"drill kv --fault hug", exitUsage, "kill, stop, hang, exit"},
 		{"history -n -1", exitUsage, "-n -1"},
 		{"status -o yaml", exitUsage, "table and json"},
 		{"run", exitFailed, fmt.Sprintf("pid %d", os.Getpid())},

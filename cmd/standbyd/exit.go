@@ -17,6 +17,7 @@ const (
 	exitUsage    = 2 // usage, or a broken config
 	exitNoDaemon = 3
 	exitNoSuch   = 4 // role or worker
+	exitSlow     = 5 // a round of a drill took longer than it may
 	exitTimedOut = 99
 
 	// Of lock, beside those of the command.

@@ -63,6 +63,7 @@ type termEntry struct {
 	Reason      role.Reason `json:"reason"`
 	DetectedUS  *float64    `json:"detected_us"`
 	ClaimedUS   *float64    `json:"claimed_us"`
+	FencedUS    *float64    `json:"fenced_us"`
 	ActiveUS    *float64    `json:"active_us"`
 }
 
@@ -134,7 +135,7 @@ func inspect(file string) (*segmentView, error) {
 		}
 		v.Terms = append(v.Terms, termEntry{
 			Term: r.Term, Token: e.TokenOf(r.Term), PID: r.PID, PreviousPID: r.PreviousPID, Reason: r.Reason,
-			DetectedUS: since(r.DetectedAt), ClaimedUS: since(r.ClaimedAt), ActiveUS: since(r.ActiveAt),
+			DetectedUS: since(r.DetectedAt), ClaimedUS: since(r.ClaimedAt), FencedUS: since(r.FencedAt), ActiveUS: since(r.ActiveAt),
 		})
 		ended = r.EndedAt
 	}
@@ -198,10 +199,10 @@ func (v *segmentView) write(b *bytes.Buffer, p paint) {
 			cell{fmt.Sprint(m.Beat), ""}, cell{fmt.Sprint(m.Priority), ""})
 	}
 	seats.write(b, p)
-	terms := table{head: []string{"TERM", "TOKEN", "REASON", "FROM", "TO", "DETECTED", "CLAIMED", "ACTIVE"}}
+	terms := table{head: []string{"TERM", "TOKEN", "REASON", "FROM", "TO", "DETECTED", "CLAIMED", "FENCED", "ACTIVE"}}
 	for _, t := range v.Terms {
 		terms.add(cell{fmt.Sprint(t.Term), ""}, cell{t.Token.String(), ""}, cell{string(t.Reason), ""}, cell{number(int(t.PreviousPID)), ""},
-			cell{number(int(t.PID)), ""}, cell{phase(t.DetectedUS), ""}, cell{phase(t.ClaimedUS), ""}, cell{phase(t.ActiveUS), ""})
+			cell{number(int(t.PID)), ""}, cell{phase(t.DetectedUS), ""}, cell{phase(t.ClaimedUS), ""}, cell{phase(t.FencedUS), ""}, cell{phase(t.ActiveUS), ""})
 	}
 	terms.write(b, p)
 }

@@ -85,7 +85,7 @@ found by --socket, by -c FILE, by $STANDBYD_SOCKET, by ./standbyd.toml or
 /etc/standbyd/standbyd.toml, or in the default runtime folder, in this order.
 
 Exit codes: 0 done, 1 failed, 2 usage or config, 3 no daemon there, 4 no such
-role or worker, 99 timed out.`,
+role or worker, 5 a drill took longer than --max-ms, 99 timed out.`,
 		SilenceErrors: true,
 		SilenceUsage:  true,
 		Args: func(c *cobra.Command, args []string) error {

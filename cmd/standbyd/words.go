@@ -46,24 +46,33 @@ func phase(us *float64) string {
 	}
 }
 
-// phases is "detected 180us claimed 184us active 260us hooks 3.1ms". What was
-// not measured is left out.
+// phases is "detected 180us claimed 184us fenced 190us active 260us hooks
+// 3.1ms". What was not measured is left out.
 func phases(r supervisor.Record) string {
 	var parts []string
 	for _, p := range []struct {
 		name string
 		us   *float64
-	}{{"detected", r.DetectedUS}, {"claimed", r.ClaimedUS}, {"active", r.ActiveUS}, {"hooks", r.HooksUS}} {
-		if p.us != nil {
+	}{{"returned", r.ReturnedUS}, {"ended", r.EndedUS}, {"detected", r.DetectedUS}, {"claimed", r.ClaimedUS}, {"fenced", r.FencedUS},
+		{"active", r.ActiveUS}, {"hooks", r.HooksUS}} {
+		if p.us != nil && (*p.us != 0 || p.name != "ended" && p.name != "returned") { // 0: it is where the count begins
 			parts = append(parts, p.name+" "+phase(p.us))
 		}
 	}
 	return strings.Join(parts, " ")
 }
 
+// why is the reason, and of a drill its fault: "crash", "drill stop".
+func why(r supervisor.Record) string {
+	if r.Fault == "" {
+		return string(r.Reason)
+	}
+	return string(r.Reason) + " " + string(r.Fault)
+}
+
 // story is one change of leader in one line.
 func story(r supervisor.Record) string {
-	s := fmt.Sprintf("%s  %s  %s  %s -> %s  token %s", r.At.Local().Format(timeLayout), r.Role, r.Reason,
+	s := fmt.Sprintf("%s  %s  %s  %s -> %s  token %s", r.At.Local().Format(timeLayout), r.Role, why(r),
 		whom(r.From, r.FromPID), whom(r.To, r.ToPID), r.Token)
 	if p := phases(r); p != "" {
 		s += "  " + p
@@ -82,7 +91,7 @@ func lastFailover(r supervisor.Record, now time.Time) string {
 	case role.ReasonHang:
 		fmt.Fprintf(&b, "%s hung", who)
 	case role.ReasonDrill:
-		fmt.Fprintf(&b, "drill on %s", who)
+		fmt.Fprintf(&b, "%s on %s", why(r), who)
 	case role.ReasonStepDown:
 		fmt.Fprintf(&b, "%s stepped down", who)
 	case role.ReasonPreempt:
@@ -145,6 +154,8 @@ func ending(e *supervisor.Exit) string {
 		return "exit 0"
 	case *e.Code == 75:
 		return "exit 75 (fenced, or too slow to drain)"
+	case *e.Code == 70:
+		return "exit 70 (a drill told it to)"
 	default:
 		return fmt.Sprintf("exit %d", *e.Code)
 	}
@@ -194,7 +205,7 @@ func sentence(e supervisor.Event) string {
 		if e.Record == nil {
 			return join("failover", e.Text)
 		}
-		s = fmt.Sprintf("%s: %s -> %s, token %s", e.Record.Reason, whom(e.Record.From, e.Record.FromPID), whom(e.Record.To, e.Record.ToPID), e.Record.Token)
+		s = fmt.Sprintf("%s: %s -> %s, token %s", why(*e.Record), whom(e.Record.From, e.Record.FromPID), whom(e.Record.To, e.Record.ToPID), e.Record.Token)
 		if p := phases(*e.Record); p != "" {
 			s += "; " + p
 		}

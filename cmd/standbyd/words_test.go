@@ -20,12 +20,12 @@ var (
 	noon     = time.Date(2026, 11, 30, 12, 0, 1, 0, time.Local)
 	failover = supervisor.Record{
 		Role: "kv", At: noon, Reason: role.ReasonCrash, Term: 7, Token: role.MakeToken(1, 7),
-		From: "kv-0", FromPID: 41, To: "kv-2", ToPID: 43, DetectedUS: us(180.4), ClaimedUS: us(184), ActiveUS: us(260), HooksUS: us(3100),
+		From: "kv-0", FromPID: 41, To: "kv-2", ToPID: 43, DetectedUS: us(180.4), ClaimedUS: us(184), FencedUS: us(250), ActiveUS: us(260), HooksUS: us(3100),
 	}
 )
 
 func TestStory(t *testing.T) {
-	want := "2026-11-30 12:00:01  kv  crash  kv-0 (pid 41) -> kv-2 (pid 43)  token 1.7  detected 180us claimed 184us active 260us hooks 3.1ms"
+	want := "2026-11-30 12:00:01  kv  crash  kv-0 (pid 41) -> kv-2 (pid 43)  token 1.7  detected 180us claimed 184us fenced 250us active 260us hooks 3.1ms"
 	if got := story(failover); got != want {
 		t.Errorf("got  %s\nwant %s", got, want)
 	}

@@ -106,6 +106,7 @@ func (e *Election) Promote(ctx context.Context, p Promotion) error {
 			s.KeepInFlight(pid, term)
 		}
 		before := e.inFlight(term)
+		fenced := proc.MonoNow()
 		// P3
 		pause(pointPublish)
 		if !s.Active.CompareAndSwap(active, mine) {
@@ -120,6 +121,9 @@ func (e *Election) Promote(ctx context.Context, p Promotion) error {
 			return fmt.Errorf("lead in term %d: %w", p.Term, ErrLost)
 		}
 		if r := s.Ring(p.Term); r.Term.Load() == p.Term {
+			if s.Params().Fence != shm.FenceToken {
+				r.FencedAt.Store(uint64(fenced))
+			}
 			r.ActiveAt.Store(uint64(proc.MonoNow()))
 		}
 		if p.Replaced != nil {

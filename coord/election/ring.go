@@ -17,6 +17,7 @@ type RingEntry struct {
 	Reason      role.Reason
 	DetectedAt  int64 // the claimant knew that it might
 	ClaimedAt   int64 // it owned the lease
+	FencedAt    int64 // nobody that led before can act any more; 0 under fence "token"
 	ActiveAt    int64 // it might act
 	RetiredAt   int64 // it had stopped acting, in order
 	EndedAt     int64 // earliest evidence that its process had ended, or had hung: see stampHang
@@ -48,7 +49,7 @@ func (e *Election) Entry(term uint64) (r RingEntry, ok bool) {
 	r = RingEntry{
 		Term: term, PID: uint32(w.PID.Load()), Seat: int(int64(w.Seat.Load())) - 1, PreviousPID: uint32(w.Previous.Load()),
 		Reason:     reasonOf(w.Reason.Load()),
-		DetectedAt: int64(w.DetectedAt.Load()), ClaimedAt: int64(w.ClaimedAt.Load()), ActiveAt: int64(w.ActiveAt.Load()),
+		DetectedAt: int64(w.DetectedAt.Load()), ClaimedAt: int64(w.ClaimedAt.Load()), ActiveAt: int64(w.ActiveAt.Load()), FencedAt: int64(w.FencedAt.Load()),
 		RetiredAt: int64(w.RetiredAt.Load()), EndedAt: int64(w.EndedAt.Load()),
 		InFlight: w.InFlight.Load(),
 	}

@@ -52,6 +52,9 @@ func (s *Seat) set(bit uint64, on bool) {
 	}
 }
 
+// SetWatched says that the member reports progress.
+func (s *Seat) SetWatched(on bool) { s.set(shm.StatusWatched, on) }
+
 // SetCandidate sets what decides this member's place in the order.
 func (s *Seat) SetCandidate(c Candidate) {
 	word := uint64(uint32(c.Priority)) << 32

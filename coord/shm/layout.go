@@ -36,6 +36,7 @@ package shm
 //	1160           8  resign term     supervisor        store
 //	1168           8  granted term    supervisor        store
 //	1176           8  until           supervisor        store; CLOCK_MONOTONIC nanoseconds
+//	1184           8  fault           supervisor        store; see coord/election/fault.go; 0 none
 //	1280           8  commit      C   owner             CAS
 //	1408           8  join counter    joining members   add; 0: nobody ever waited here
 //	1536     512 each seats           see the seat table
@@ -53,7 +54,7 @@ package shm
 //	48            join sequence   joining member
 //	128           beat            the member                epoch of its last sign of life
 //	136           progress        the member                counter
-//	144           status          the member                bit 0 ready, bit 1 waiting, bit 2 idle, bit 3 racing
+//	144           status          the member                bit 0 ready, 1 waiting, 2 idle, 3 racing, 5 watched
 //	152           candidate       the member                priority (int32)<<32 | no-failover bit
 //	160           lag             the member
 //	168           in flight       the member                one bit per unit of work
@@ -80,7 +81,8 @@ package shm
 //	64  retired at
 //	72  ended at      CAS from 0 by whoever sees evidence first
 //	80  in flight     work that its leader had in flight at its end; before the active word moves on
-//	88 to 127 reserved
+//	88  fenced at     before the active word moves on; 0 under fence "token"
+//	96 to 127 reserved
 //
 //	writer: offset  name          written by
 //	0               phase         writer slot's taker       CAS
@@ -126,6 +128,7 @@ const (
 	offResign   = 1160
 	offGranted  = 1168
 	offUntil    = 1176
+	offFault    = 1184
 	offCommit   = 1280
 	offJoin     = 1408
 	offSeat     = 1536

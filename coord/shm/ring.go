@@ -16,7 +16,7 @@ func (s *Segment) RecordPlainClaim(term uint64, pid uint32, seat int, reason uin
 	}
 	e[0] = 0
 	e[1], e[2], e[3], e[4] = uint64(pid), uint64(seat+1), 0, reason
-	e[5], e[6], e[7], e[8], e[9], e[10] = 0, 0, 0, 0, 0, 0
+	e[5], e[6], e[7], e[8], e[9], e[10], e[11] = 0, 0, 0, 0, 0, 0, 0
 	e[0] = term
 }
 
@@ -30,6 +30,6 @@ func (s *Segment) RecordClaim(term uint64, r ClaimRecord) {
 	}
 	e[0] = 0
 	e[1], e[2], e[3], e[4] = uint64(r.PID), uint64(r.Seat+1), uint64(r.Previous), r.Reason
-	e[5], e[6], e[7], e[8], e[9], e[10] = uint64(r.DetectedAt), uint64(r.ClaimedAt), 0, 0, 0, 0
+	e[5], e[6], e[7], e[8], e[9], e[10], e[11] = uint64(r.DetectedAt), uint64(r.ClaimedAt), 0, 0, 0, 0, 0
 	e[0] = term
 }

@@ -44,7 +44,7 @@ type Meta struct {
 
 // ControlWords are the supervisor's. Word is stored last.
 type ControlWords struct {
-	Word, Resign, Granted, Until *atomic.Uint64
+	Word, Resign, Granted, Until, Fault *atomic.Uint64
 }
 
 // SeatWords are one seat of the member table.
@@ -59,7 +59,7 @@ type SeatWords struct {
 type RingWords struct {
 	Term, PID, Seat, Previous, Reason                   *atomic.Uint64
 	DetectedAt, ClaimedAt, ActiveAt, RetiredAt, EndedAt *atomic.Uint64
-	InFlight                                            *atomic.Uint64
+	InFlight, FencedAt                                  *atomic.Uint64
 }
 
 // WriterWords are one writer slot with its two cells.
@@ -147,7 +147,7 @@ func (s *Segment) bind() error {
 	s.Owner, s.Active, s.Commit, s.Joins = u(offOwner), u(offActive), u(offCommit), u(offJoin)
 	s.Heartbeat = [2]*atomic.Uint64{u(offH0), u(offH1)}
 	s.Epoch, s.TickedAt, s.Forgiven = u(offEpoch), u(offTickedAt), u(offForgiven)
-	s.Control = ControlWords{Word: u(offControl), Resign: u(offResign), Granted: u(offGranted), Until: u(offUntil)}
+	s.Control = ControlWords{Word: u(offControl), Resign: u(offResign), Granted: u(offGranted), Until: u(offUntil), Fault: u(offFault)}
 	s.Seats = make([]SeatWords, s.geo.seats)
 	for i := range s.Seats {
 		o := s.geo.seatAt(i)
@@ -164,7 +164,7 @@ func (s *Segment) bind() error {
 		s.ring[i] = RingWords{
 			Term: u(o), PID: u(o + 8), Seat: u(o + 16), Previous: u(o + 24), Reason: u(o + 32),
 			DetectedAt: u(o + 40), ClaimedAt: u(o + 48), ActiveAt: u(o + 56), RetiredAt: u(o + 64), EndedAt: u(o + 72),
-			InFlight: u(o + 80),
+			InFlight: u(o + 80), FencedAt: u(o + 88),
 		}
 	}
 	s.Writers = make([]WriterWords, s.geo.writers)

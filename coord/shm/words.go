@@ -104,6 +104,7 @@ const (
 	StatusIdle    uint64 = 1 << 2 // waits for work: no progress is no hang
 	StatusRacing  uint64 = 1 << 3 // would claim now: neither leads nor is in a back-off
 	StatusLast    uint64 = 1 << 4 // the supervisor's word: it failed as leader a moment ago, others go first
+	StatusWatched uint64 = 1 << 5 // reports progress: while it leads, none for the limit is a hang
 )
 
 // Bits of a seat's ways word: by what its member's death is noticed, how it

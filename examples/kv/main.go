@@ -28,6 +28,7 @@ import (
 	"log"
 	"os"
 	"os/signal"
+	"sync/atomic"
 	"syscall"
 	"time"
 
@@ -62,9 +63,22 @@ func run(args []string, stderr io.Writer) int {
 
 // worker is this process in its role, leading or not.
 type worker struct {
-	store *store.Store
-	log   *log.Logger
-	stop  context.CancelCauseFunc // ends the process
+	store   *store.Store
+	log     *log.Logger
+	stop    context.CancelCauseFunc // ends the process
+	serving atomic.Pointer[server]  // nil unless it leads
+}
+
+// check is what the role's progress_timeout goes by: a read still gets through.
+// It does not touch the disk, for a slow one is no reason to change leaders: the
+// next one would have the same.
+func (w *worker) check() error {
+	s := w.serving.Load()
+	if s == nil {
+		return nil
+	}
+	_, _, err := s.w.Get("check")
+	return err
 }
 
 func work(ctx context.Context, data string, logger *log.Logger) error {
@@ -91,7 +105,7 @@ func work(ctx context.Context, data string, logger *log.Logger) error {
 			stop(err)
 		}
 	}()
-	err = coord.Run(ctx, w.lead, coord.WithWarmup(warm))
+	err = coord.Run(ctx, w.lead, coord.WithWarmup(warm), coord.WithCheck(w.check))
 	cause := context.Cause(ctx)
 	stop(nil)
 	<-followed
@@ -125,6 +139,8 @@ func (w *worker) lead(ctx context.Context, l *coord.Leadership) error {
 	defer writer.Close()
 	w.log.Printf("leads as %s on http://%s, %d keys, ready to serve after %s", l.Token(), ln.Addr(), w.store.Keys(), time.Since(began).Round(time.Microsecond))
 	s := &server{worker: l.Member().Name(), l: l, w: writer, since: began.UTC(), log: w.log}
+	w.serving.Store(s)
+	defer w.serving.Store(nil)
 	err = s.serve(ctx, ln)
 	w.log.Printf("led as %s for %s: %v", l.Token(), time.Since(began).Round(time.Millisecond), ending(ctx, err))
 	return err

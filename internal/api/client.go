@@ -86,8 +86,9 @@ func (c *Client) Ack(ctx context.Context, role string) error {
 	return c.post(ctx, "ack", AckRequest{role}, &struct{}{})
 }
 
-// Drill causes failovers and calls each for every record as it is measured.
-func (c *Client) Drill(ctx context.Context, r DrillRequest, each func(supervisor.Record)) error {
+// Drill causes failovers and tells of each as it goes. If ctx ends in the middle
+// of a round, standbyd brings that one to its end and begins no other.
+func (c *Client) Drill(ctx context.Context, r DrillRequest, p DrillProgress) error {
 	body, err := c.stream(ctx, "POST", "drill", nil, r)
 	if err != nil {
 		return err
@@ -102,8 +103,10 @@ func (c *Client) Drill(ctx context.Context, r DrillRequest, each func(supervisor
 		switch {
 		case line.Error != nil:
 			return line.Error.err()
-		case line.Record != nil:
-			each(*line.Record)
+		case line.Hit != nil && p.Hit != nil:
+			p.Hit(*line.Hit)
+		case line.Record != nil && p.Record != nil:
+			p.Record(*line.Record)
 		case line.Done:
 			return nil
 		}

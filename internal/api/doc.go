@@ -8,7 +8,7 @@
 //	GET  /v1/pid?target=kv/leader       who that is
 //	GET  /v1/logs?target=kv             where the log files are
 //	POST /v1/signal                     {"target","signal"}
-//	POST /v1/drill                      {"role","fault","count","interval_ms","force"}; a JSON line per round
+//	POST /v1/drill                      {"role","fault","count","interval_ms","force"}; JSON lines: {"hit"} and {"record"} of each round, {"done"}
 //	POST /v1/ack                        {"role"}
 //	POST /v1/shutdown                   a JSON line when it begins and one when all is stopped
 //

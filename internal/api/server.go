@@ -173,9 +173,10 @@ func (s *Server) ack(w http.ResponseWriter, r *http.Request) {
 }
 
 type drillLine struct {
-	Record *supervisor.Record `json:"record,omitempty"`
-	Error  *failure           `json:"error,omitempty"`
-	Done   bool               `json:"done,omitempty"`
+	Hit    *supervisor.DrillHit `json:"hit,omitempty"`
+	Record *supervisor.Record   `json:"record,omitempty"`
+	Error  *failure             `json:"error,omitempty"`
+	Done   bool                 `json:"done,omitempty"`
 }
 
 func (s *Server) drill(w http.ResponseWriter, r *http.Request) {
@@ -189,6 +190,7 @@ func (s *Server) drill(w http.ResponseWriter, r *http.Request) {
 	_, err := s.backend.Drill(ctx, request.Role, supervisor.DrillOptions{
 		Fault: request.Fault, Count: request.Count, Force: request.Force,
 		Interval: time.Duration(request.IntervalMS) * time.Millisecond,
+		Hit:      func(hit supervisor.DrillHit) { out.line(drillLine{Hit: &hit}) },
 	}, func(record supervisor.Record) { out.line(drillLine{Record: &record}) })
 	switch {
 	case err == nil:

@@ -73,6 +73,7 @@ func (p *puppet) Signal(_ context.Context, target string, sig syscall.Signal) (w
 func (p *puppet) Drill(ctx context.Context, role string, o supervisor.DrillOptions, each func(supervisor.Record)) ([]supervisor.Record, error) {
 	p.drilled = o
 	for i := range o.Count {
+		o.Hit(supervisor.DrillHit{Role: role, Term: uint64(i), ZeroMono: 5})
 		each(supervisor.Record{Role: role, Term: uint64(i)})
 	}
 	return nil, p.err
@@ -166,13 +167,16 @@ func TestRoundTrips(t *testing.T) {
 	if err := c.Ack(ctx, "kv"); err != nil {
 		t.Errorf("Ack: %v", err)
 	}
-	var terms []uint64
-	err := c.Drill(ctx, DrillRequest{Role: "kv", Fault: "stop", Count: 3, IntervalMS: 20, Force: true}, func(r supervisor.Record) { terms = append(terms, r.Term) })
-	if err != nil || !reflect.DeepEqual(terms, []uint64{0, 1, 2}) {
-		t.Errorf("Drill: %v, %v", terms, err)
+	var told []string
+	err := c.Drill(ctx, DrillRequest{Role: "kv", Fault: "stop", Count: 2, IntervalMS: 20, Force: true}, DrillProgress{
+		Hit:    func(h supervisor.DrillHit) { told = append(told, fmt.Sprint("hit ", h.Term, h.ZeroMono)) },
+		Record: func(r supervisor.Record) { told = append(told, fmt.Sprint("record ", r.Term)) },
+	})
+	if err != nil || !reflect.DeepEqual(told, []string{"hit 0 5", "record 0", "hit 1 5", "record 1"}) {
+		t.Errorf("Drill: %q, %v", told, err)
 	}
-	if want := (supervisor.DrillOptions{Fault: "stop", Count: 3, Interval: 20 * time.Millisecond, Force: true}); p.drilled != want {
-		t.Errorf("drilled with %+v", p.drilled)
+	if o := p.drilled; o.Fault != supervisor.FaultStop || o.Count != 2 || o.Interval != 20*time.Millisecond || !o.Force {
+		t.Errorf("drilled with %+v", o)
 	}
 }
 
@@ -180,7 +184,8 @@ func TestErrorsCrossTheSocket(t *testing.T) {
 	p := &puppet{}
 	c, _, _ := serve(t, p)
 	for _, kind := range []error{supervisor.ErrNoRole, supervisor.ErrNoWorker, supervisor.ErrNoLeader, supervisor.ErrNoStandby,
-		supervisor.ErrNoProcess, supervisor.ErrNotHeld, supervisor.ErrBusy, supervisor.ErrNotRunning, ErrBadRequest} {
+		supervisor.ErrNoProcess, supervisor.ErrNotHeld, supervisor.ErrBusy, supervisor.ErrUnwatched,
+		supervisor.ErrNoTakeover, supervisor.ErrNotRunning, ErrBadRequest} {
 		p.err = fmt.Errorf("told: %w", kind)
 		_, err := c.PID(t.Context(), "x")
 		if !errors.Is(err, kind) || err.Error() != p.err.Error() {
@@ -196,10 +201,10 @@ func TestErrorsCrossTheSocket(t *testing.T) {
 	}
 	p.err = supervisor.ErrNoStandby
 	rounds := 0
-	if err := c.Drill(t.Context(), DrillRequest{Count: 2}, func(supervisor.Record) { rounds++ }); !errors.Is(err, supervisor.ErrNoStandby) || rounds != 2 {
+	if err := c.Drill(t.Context(), DrillRequest{Count: 2}, DrillProgress{Record: func(supervisor.Record) { rounds++ }}); !errors.Is(err, supervisor.ErrNoStandby) || rounds != 2 {
 		t.Errorf("a drill that fails after two rounds: %v, %d rounds", err, rounds)
 	}
-	if err := c.Drill(t.Context(), DrillRequest{}, func(supervisor.Record) { rounds++ }); !errors.Is(err, supervisor.ErrNoStandby) || rounds != 2 {
+	if err := c.Drill(t.Context(), DrillRequest{}, DrillProgress{}); !errors.Is(err, supervisor.ErrNoStandby) || rounds != 2 {
 		t.Errorf("a drill that fails at once: %v", err)
 	}
 }

@@ -50,14 +50,20 @@ type SignalSent struct {
 	Signal string `json:"signal"`
 }
 
+// DrillProgress is told what a drill does, as it does it; nil functions are allowed.
+type DrillProgress struct {
+	Hit    func(supervisor.DrillHit) // the fault was caused
+	Record func(supervisor.Record)   // the round is over
+}
+
 // DrillRequest asks for failovers. The zero value of each field is the
 // supervisor's default.
 type DrillRequest struct {
-	Role       string `json:"role"`
-	Fault      string `json:"fault"`
-	Count      int    `json:"count"`
-	IntervalMS int64  `json:"interval_ms"`
-	Force      bool   `json:"force"`
+	Role       string           `json:"role"`
+	Fault      supervisor.Fault `json:"fault"`
+	Count      int              `json:"count"`
+	IntervalMS int64            `json:"interval_ms"`
+	Force      bool             `json:"force"`
 }
 
 // ChangeRequest asks for another leader, by switchover or failover.
@@ -105,6 +111,8 @@ const (
 	codeNotPaused  = "not-paused"
 	codeBusy       = "busy"
 	codeTimedOut   = "timed-out"
+	codeUnwatched  = "unwatched"
+	codeNoTakeover = "no-takeover"
 	codeNotRunning = "not-running"
 	codeBadRequest = "bad-request"
 	codeForbidden  = "forbidden"
@@ -130,6 +138,8 @@ var kinds = []struct {
 	{codeNotPaused, 409, supervisor.ErrNotPaused},
 	{codeTimedOut, 504, supervisor.ErrTimedOut},
 	{codeBusy, 409, supervisor.ErrBusy},
+	{codeUnwatched, 409, supervisor.ErrUnwatched},
+	{codeNoTakeover, 504, supervisor.ErrNoTakeover},
 	{codeNotRunning, 503, supervisor.ErrNotRunning},
 	{codeBadRequest, 400, ErrBadRequest},
 	{codeForbidden, 403, ErrForbidden},

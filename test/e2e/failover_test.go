@@ -180,42 +180,6 @@ func TestKillEverybody(t *testing.T) {
 	d.verify("kv")
 }
 
-func TestDrill(t *testing.T) {
-	t.Parallel()
-	d := configure(t, hangConfig(""))
-	d.start()
-	before := d.whole("kv")
-	l := write(t, d.url, 2)
-	for _, fault := range []string{"kill", "stop"} {
-		drills := lines[record](d, "drill", "kv", "--fault", fault, "--count", "3", "-o", "json")
-		if len(drills) != 3 {
-			t.Fatalf("drill %s: %d records", fault, len(drills))
-		}
-		for _, r := range drills {
-			if r.Reason != "drill" || r.Token <= before.Token || r.From == r.To && r.FromPID == r.ToPID {
-				t.Errorf("drill %s: %+v", fault, r)
-			}
-			r.measured(t, fault+" detected", r.DetectedUS)
-			r.measured(t, fault+" claimed", r.ClaimedUS)
-			r.measured(t, fault+" active", r.ActiveUS)
-			before.Token = r.Token
-			if h := d.record("kv", r.Term); h.Token != r.Token || h.Reason != "drill" || h.ToPID != r.ToPID {
-				t.Errorf("history has %+v for %+v", h, r)
-			}
-		}
-		d.whole("kv")
-	}
-	out := d.run("drill", "kv", "--fault", "kill")
-	if !strings.Contains(out, "kv-") {
-		t.Errorf("drill for people says %q", out)
-	}
-	if _, err := d.try("drill", "nobody"); exitCode(err) != 4 {
-		t.Errorf("drill of a role that is not there: %v", err)
-	}
-	l.close()
-	d.verify("kv")
-}
-
 // The whole machine pauses: nobody is condemned for that.
 func TestPauseEverything(t *testing.T) {
 	t.Parallel()
