@@ -223,11 +223,11 @@ func (d *daemon) whole(ctx context.Context) error {
 // time until the next one was active.
 func (d *daemon) failovers(ctx context.Context, i, count int) (float64, error) {
 	var active []float64
-	err := d.client.Drill(ctx, api.DrillRequest{Role: roleName(i), Fault: "kill", Count: count}, func(r supervisor.Record) {
+	err := d.client.Drill(ctx, api.DrillRequest{Role: roleName(i), Fault: "kill", Count: count}, api.DrillProgress{Record: func(r supervisor.Record) {
 		if r.ActiveUS != nil {
 			active = append(active, *r.ActiveUS)
 		}
-	})
+	}})
 	if err != nil {
 		return 0, err
 	}
