@@ -250,8 +250,8 @@ func (r *roleLoop) hire() {
 func (r *roleLoop) logOf(i int) func(string) {
 	name := r.config.Hooks[i].Name
 	return func(line string) {
-		if c := r.pluginLog.Load(); c != nil {
-			c.Note(name + ": " + line)
+		if out := r.pluginLog.Load(); out != nil {
+			(*out).Note(name + ": " + line)
 		}
 	}
 }

@@ -120,8 +120,10 @@ type RoleConfig struct {
 	HookTimeout time.Duration
 	HookFailure string
 
-	LogMaxBytes int64 // size at which a worker's log is rotated
-	LogKeep     int   // rotated files kept beside the current one
+	LogMaxBytes int64         // size at which a worker's log is rotated
+	LogMaxAge   time.Duration // age of its first line at which it is rotated; 0 never
+	LogKeep     int           // rotated files kept beside the current one
+	LogCompress bool          // rotated files are compressed with gzip
 }
 
 // WorkerOptions sets one worker apart from the others of its role.
@@ -153,6 +155,6 @@ func DefaultRole() RoleConfig {
 		DrainTimeout: 5 * time.Second, FenceTimeout: 10 * time.Second,
 		Failovers: 5, Per: time.Minute, Probation: 10 * time.Second,
 		HookTimeout: 5 * time.Second, HookFailure: "keep",
-		LogMaxBytes: 10 << 20, LogKeep: 5,
+		LogMaxBytes: 10 << 20, LogKeep: 5, LogCompress: true,
 	}
 }

@@ -3,16 +3,17 @@ package supervisor
 import (
 	"fmt"
 	"os"
-	"path/filepath"
 
-	"github.com/standbyd/standbyd/internal/capture"
 	"github.com/standbyd/standbyd/internal/rolesock"
 )
 
 // furnish makes, or makes again, what the role has in its folder besides the
-// segment: the socket, the FIFOs with their captures, the hooks' folders.
+// segment: the socket, the FIFOs and who reads them, the hooks' folders.
 func (r *roleLoop) furnish() error {
-	r.strip()
+	if r.socket != nil {
+		r.socket.Close()
+		r.socket = nil
+	}
 	uid, gid := r.user.owner()
 	if err := os.MkdirAll(rolesDir(r.sup.config.RuntimeDir), passage()); err != nil {
 		return fmt.Errorf("make the folder of role %s: %w", r.config.Name, err)
@@ -31,11 +32,8 @@ func (r *roleLoop) furnish() error {
 	}
 	r.socket = socket
 	go r.listenToSocket(socket)
-	o := capture.Options{MaxBytes: r.config.LogMaxBytes, Keep: r.config.LogKeep}
-	for i, p := range r.posts {
-		if p.capture, err = r.capture(r.paths.fifo(i), r.paths.log(r.st.workers[i].name), o, uid, gid); err != nil {
-			return err
-		}
+	if err := r.openOutputs(uid, gid); err != nil {
+		return err
 	}
 	if len(r.config.Hooks) == 0 {
 		return nil
@@ -48,42 +46,22 @@ func (r *roleLoop) furnish() error {
 			return fmt.Errorf("make the plugins' folder of role %s: %w", r.config.Name, err)
 		}
 	}
-	// The plugins' lines come over Note; the FIFO is there because a capture
-	// has one.
-	c, err := r.capture(filepath.Join(r.paths.plugins(), "log.fifo"), r.paths.pluginLog(r.config.Name), o, -1, -1)
-	if err == nil {
-		r.pluginLog.Store(c)
-	}
-	return err
+	return nil
 }
 
-func (r *roleLoop) capture(fifo, log string, o capture.Options, uid, gid int) (*capture.Capture, error) {
-	if err := capture.MakeFIFO(fifo, uid, gid); err != nil {
-		return nil, err
-	}
-	return capture.Start(fifo, log, o)
-}
-
-// strip lets go of what furnish made, and leaves the files.
-func (r *roleLoop) strip() {
+// strip lets go of what furnish made, and leaves the files. end: nobody is at
+// work any more, and the log reader ends.
+func (r *roleLoop) strip(end bool) {
 	if r.socket != nil {
 		r.socket.Close()
 		r.socket = nil
 	}
-	for _, p := range r.posts {
-		if p.capture != nil {
-			p.capture.Close()
-			p.capture = nil
-		}
-	}
-	if c := r.pluginLog.Swap(nil); c != nil {
-		c.Close()
-	}
+	r.closeOutputs(end)
 }
 
 // clear removes what the role has in the runtime folder, at its orderly end.
 func (r *roleLoop) clear() {
-	r.strip()
+	r.strip(true)
 	if r.seg != nil {
 		r.seg.close()
 		r.seg = nil
@@ -107,7 +85,7 @@ func (r *roleLoop) abandon() {
 		r.clear()
 		return
 	}
-	r.strip()
+	r.strip(false)
 	if r.seg != nil {
 		r.seg.close()
 		r.seg = nil

@@ -20,8 +20,8 @@ import (
 
 // post is the place of one worker: what outlives its processes.
 type post struct {
-	capture *capture.Capture // of the FIFO that is stdout and stderr
-	life    *life            // nil: no process
+	output output // of the FIFO that is stdout and stderr
+	life   *life  // nil: no process
 }
 
 // life is everything that was acquired for one process of a worker. release
@@ -202,17 +202,16 @@ func (r *roleLoop) bury(i int) {
 		r.emit(Event{Type: EventWarning, Worker: r.st.workers[i].name, PID: id.PID, Text: err.Error()})
 	}
 	r.next(inLook{})
-	c, name := r.posts[i].capture, r.st.workers[i].name
+	out, name := r.posts[i].output, r.st.workers[i].name
 	go func() {
 		<-l.opened
 		// Children in groups of their own escaped the kill. They tell by their
 		// environment whose they are; the worker's next process comes later.
 		r.endUnknown(name, "was left behind by "+name+" outside its process group: ended", func(proc.Identity) bool { return false })
 		r.endGroupOf(name, id, l.group)
-		if c != nil {
-			c.Drain()
-		}
+		words := lastWords(out)
 		exit := exitOf(l)
+		exit.LastLines = words
 		l.process.Reap()
 		r.tell(inExited{index: i, pid: id.PID, exit: exit})
 	}()

@@ -5,8 +5,8 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/standbyd/standbyd/internal/capture"
 	"github.com/standbyd/standbyd/internal/listen"
+	"github.com/standbyd/standbyd/internal/logreader"
 	"github.com/standbyd/standbyd/internal/proc"
 	"github.com/standbyd/standbyd/internal/rolesock"
 )
@@ -23,15 +23,16 @@ type roleLoop struct {
 	inbox     chan input
 	done      chan struct{} // closed when run has returned
 	published atomic.Pointer[RoleStatus]
-	pluginLog atomic.Pointer[capture.Capture] // the hooks write to it
+	pluginLog atomic.Pointer[output] // the hooks write to it
 	queue     *hookQueue
 	load      load
 
 	// ---- owned by run ----
 
 	st        state
-	seg       *segmentUse // nil while there is none
-	posts     []*post     // by worker index
+	seg       *segmentUse       // nil while there is none
+	posts     []*post           // by worker index
+	reader    *logreader.Reader // nil: we read by ourselves
 	socket    *rolesock.Socket
 	listeners []*listen.Held // as config.Listen; nil: not held
 	backlog   []input        // made by effects, taken before the inbox

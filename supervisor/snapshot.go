@@ -50,23 +50,24 @@ const (
 
 // RoleStatus describes one role.
 type RoleStatus struct {
-	Name         string         `json:"name"`
-	State        RoleState      `json:"state"`
-	Why          string         `json:"why,omitempty"` // reason for held, vacant, starting; with what to type
-	Leader       string         `json:"leader"`        // worker name, empty if nobody leads
-	LeaderPID    int            `json:"leader_pid"`
-	Term         uint64         `json:"term"`
-	Token        role.Token     `json:"token"`
-	Epoch        uint64         `json:"epoch"`
-	Workers      []WorkerStatus `json:"workers"`
-	Plugins      []PluginStatus `json:"plugins"`
-	Listen       []ListenStatus `json:"listen,omitempty"`
-	Protection   Protection     `json:"protection"`
-	LastFailover *Record        `json:"last_failover"`
-	Pause        *PauseStatus   `json:"pause"` // null if the role is not paused
-	Budget       Budget         `json:"budget"`
-	Segment      string         `json:"segment"`
-	DroppedLines uint64         `json:"dropped_lines"`
+	Name         string           `json:"name"`
+	State        RoleState        `json:"state"`
+	Why          string           `json:"why,omitempty"` // reason for held, vacant, starting; with what to type
+	Leader       string           `json:"leader"`        // worker name, empty if nobody leads
+	LeaderPID    int              `json:"leader_pid"`
+	Term         uint64           `json:"term"`
+	Token        role.Token       `json:"token"`
+	Epoch        uint64           `json:"epoch"`
+	Workers      []WorkerStatus   `json:"workers"`
+	Plugins      []PluginStatus   `json:"plugins"`
+	Listen       []ListenStatus   `json:"listen,omitempty"`
+	Protection   Protection       `json:"protection"`
+	LastFailover *Record          `json:"last_failover"`
+	Pause        *PauseStatus     `json:"pause"` // null if the role is not paused
+	Budget       Budget           `json:"budget"`
+	Segment      string           `json:"segment"`
+	DroppedLines uint64           `json:"dropped_lines"`
+	LogReader    *LogReaderStatus `json:"log_reader,omitempty"` // nil: the supervisor reads by itself
 
 	hookErrors []string // last failure per hook, as the queue saw it
 }
@@ -105,12 +106,21 @@ type Exit struct {
 	Code   *int      `json:"code"`
 	Signal string    `json:"signal,omitempty"`
 	Error  string    `json:"error,omitempty"` // it could not be started at all
+	// LastLines are the last lines of its output, at most 10.
+	LastLines []string `json:"last_lines,omitempty"`
 }
 
 // PluginStatus is one hook of the role.
 type PluginStatus struct {
 	Name string `json:"name"`
 	HookStatus
+}
+
+// LogReaderStatus describes the process that reads what the workers print.
+type LogReaderStatus struct {
+	PID       int    `json:"pid"` // 0: there is none right now
+	Restarts  int    `json:"restarts"`
+	LastError string `json:"last_error,omitempty"`
 }
 
 // ListenStatus is one socket held for the role.

@@ -108,9 +108,10 @@ func (r *roleLoop) publish() {
 		}
 		status.Listen = append(status.Listen, l)
 	}
+	status.LogReader = r.logReader()
 	for _, p := range r.posts {
-		if p.capture != nil {
-			status.DroppedLines += p.capture.Dropped()
+		if p.output != nil {
+			status.DroppedLines += p.output.Dropped()
 		}
 	}
 	r.published.Store(status)

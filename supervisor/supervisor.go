@@ -16,6 +16,7 @@ import (
 	"github.com/standbyd/standbyd/coord/filelease"
 	"github.com/standbyd/standbyd/coord/role"
 	"github.com/standbyd/standbyd/internal/launch"
+	"github.com/standbyd/standbyd/internal/logreader"
 	"github.com/standbyd/standbyd/internal/proc"
 )
 
@@ -23,9 +24,13 @@ import (
 // through a stage of its own: call it as the first line of main. If the
 // process is such a stage it becomes the worker and does not return; else it
 // returns at once. Without it, workers are started directly: LISTEN_PID is not
-// set, and a worker whose supervisor dies between its start and its listing on
-// disk is ended by the next supervisor instead of being adopted.
-func Stage() { launch.Stage() }
+// set, a worker whose supervisor dies between its start and its listing on
+// disk is ended by the next supervisor instead of being adopted, and nobody
+// reads what the workers print while no supervisor runs.
+func Stage() {
+	logreader.Stage()
+	launch.Stage()
+}
 
 // Supervisor runs the roles of one Config. Its methods are safe for
 // concurrent use.
@@ -328,6 +333,9 @@ func (s *Supervisor) retire(name string) *roleLoop {
 	list, err := readWorkers(filepath.Join(dir, "workers.json"))
 	lives := func(w listedWorker) bool { return proc.Judge(w.Identity) != proc.Gone }
 	if err != nil || !slices.ContainsFunc(list.Workers, lives) {
+		if err := endReader(s.config.RuntimeDir, name); err != nil {
+			s.bus.publish(Event{Type: EventWarning, Role: name, Text: err.Error()})
+		}
 		os.RemoveAll(dir)
 		return nil
 	}

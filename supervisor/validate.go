@@ -134,6 +134,8 @@ func (r *RoleConfig) Validate() error {
 		return bad("stop_signal", "%q is no signal of this system", r.StopSignal)
 	case r.LogMaxBytes < 4096:
 		return bad("log_max_size", "%d, must be 4096 or more", r.LogMaxBytes)
+	case r.LogMaxAge < 0:
+		return bad("log_max_age", "%v, must be 0 or more", r.LogMaxAge)
 	case r.LogKeep < 0:
 		return bad("log_keep", "%d, must be 0 or more", r.LogKeep)
 	}

@@ -1,13 +1,14 @@
 //go:build unix
 
 // Package capture keeps what a worker prints: through a FIFO, which outlives
-// the supervisor, into a log file that is rotated.
+// whoever reads it, into a log file that is rotated by size and age, and
+// compressed.
 //
 // The worker comes first. Whatever happens to the log file (deleted, full
 // disk, slow disk, no permission), the FIFO is read on; lines that cannot be
-// kept are dropped and counted, and memory stays bounded. While no supervisor
-// runs, the FIFO holds up to 1 MiB and then blocks the worker's writes until
-// the next one reads.
+// kept are dropped and counted, and memory stays bounded. While nobody reads,
+// the FIFO holds up to 1 MiB and then blocks the worker's writes until
+// somebody does. Two never read one FIFO: a lock on it sees to that.
 package capture
 
 import (
@@ -15,6 +16,7 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
+	"time"
 
 	"golang.org/x/sys/unix"
 )
@@ -55,7 +57,25 @@ func OpenWriter(path string) (*os.File, error) {
 	return os.NewFile(uintptr(fd), path), nil
 }
 
-// openReader opens the supervisor's end: for writing too, so that it never
+// ErrRead: another process reads the FIFO, or another Capture of this one.
+var ErrRead = errors.New("somebody else reads it")
+
+// lockReader makes this description the only one that reads its FIFO. Systems
+// that cannot lock a FIFO do not.
+func lockReader(fd int) error {
+	for {
+		err := unix.Flock(fd, unix.LOCK_EX|unix.LOCK_NB)
+		switch err {
+		case unix.EINTR:
+			continue
+		case unix.EWOULDBLOCK:
+			return ErrRead
+		}
+		return nil
+	}
+}
+
+// openReader opens the reader's end: for writing too, so that it never
 // sees the end of the file when a worker ends.
 func openReader(path string) (*os.File, error) {
 	fd, err := openFIFO(path, unix.O_RDWR|unix.O_NONBLOCK)
@@ -84,14 +104,26 @@ func openFIFO(path string, flags int) (int, error) {
 	}
 }
 
-// Options of Start; the zero value takes the defaults.
+// Options of a Capture; the zero value takes the defaults.
 type Options struct {
-	MaxBytes int64 // size at which the log file is rotated; 0 means 10 MiB
-	Keep     int   // rotated files kept as FILE.1, FILE.2, ...; 0 keeps none
+	MaxBytes int64         // size at which the log file is rotated; 0 means 10 MiB
+	MaxAge   time.Duration // age of its first line at which it is rotated; 0 never
+	Keep     int           // rotated files kept as FILE.1, FILE.2, ...; 0 keeps none
+	Compress bool          // rotated files become FILE.1.gz, FILE.2.gz, ... when the log is quiet
+}
+
+func (o Options) check(what string) (Options, error) {
+	if o.MaxBytes < 0 || o.Keep < 0 || o.MaxAge < 0 {
+		return o, fmt.Errorf("capture %s: negative size, age or count", what)
+	}
+	if o.MaxBytes == 0 {
+		o.MaxBytes = defaultMaxBytes
+	}
+	return o, nil
 }
 
 const (
 	defaultMaxBytes = 10 << 20
-	fifoBytes       = 1 << 20  // wanted capacity of the FIFO
-	maxLine         = 64 << 10 // a longer line is split
+	fifoBytes       = 1 << 20   // wanted capacity of the FIFO
+	maxLine         = 256 << 10 // a longer line is split
 )

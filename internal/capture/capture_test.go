@@ -278,7 +278,7 @@ func TestSlowDiskNeverStopsTheWorker(t *testing.T) {
 	start := time.Now()
 	kept := 0
 	for range 100 * queueBytes / len(line) {
-		if q.add(start, "", line) {
+		if q.add(stampOf(start), "", line) {
 			kept++
 		}
 	}
@@ -292,7 +292,7 @@ func TestSlowDiskNeverStopsTheWorker(t *testing.T) {
 	if int(b.lines) != kept || int(b.lost) != 100*queueBytes/len(line)-kept {
 		t.Errorf("taken %d lines and %d lost, kept %d", b.lines, b.lost, kept)
 	}
-	if !q.add(start, "", line) {
+	if !q.add(stampOf(start), "", line) {
 		t.Error("there is room again, but the line was dropped")
 	}
 }

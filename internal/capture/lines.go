@@ -14,13 +14,26 @@ const stampLayout = "2006-01-02T15:04:05.000000Z"
 // notePrefix marks the supervisor's own lines.
 const notePrefix = "standbyd: "
 
-func appendLine(b []byte, at time.Time, prefix string, text []byte) []byte {
-	b = at.UTC().AppendFormat(b, stampLayout)
-	b = append(b, ' ')
+// stamp is the time that a line begins with, with the space after it. All that
+// was read at once has the same.
+type stamp [len(stampLayout) + 1]byte
+
+func stampOf(at time.Time) (s stamp) {
+	var room [2 * len(stampLayout)]byte // the digits of nanoseconds pass through
+	copy(s[:], at.UTC().AppendFormat(room[:0], stampLayout))
+	s[len(s)-1] = ' '
+	return s
+}
+
+func appendLine(b []byte, at stamp, prefix string, text []byte) []byte {
+	b = append(b, at[:]...)
 	b = append(b, prefix...)
 	b = append(b, text...)
 	return append(b, '\n')
 }
+
+// keptRest is how much of the room for long lines is kept for the next one.
+const keptRest = 16 << 10
 
 // splitter cuts a stream into lines. A line longer than maxLine is cut into
 // pieces of about that length, between characters.
@@ -73,5 +86,8 @@ func (s *splitter) flush(emit func(line []byte)) {
 	if len(s.rest) > 0 {
 		emit(bytes.TrimSuffix(s.rest, []byte{'\r'}))
 		s.rest = s.rest[:0]
+		if cap(s.rest) > keptRest {
+			s.rest = nil
+		}
 	}
 }

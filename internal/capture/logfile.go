@@ -9,19 +9,21 @@ import (
 	"os"
 	"path/filepath"
 	"strconv"
+	"time"
 )
 
 // logFile is a file that is appended to and rotated. It opens when there is
 // something to write, and again when the path no longer leads to what it has
 // open. For one goroutine.
 type logFile struct {
-	path string
-	max  int64
-	keep int
+	path    string
+	options Options // set before each write
+	press   *press  // nil: nothing is compressed
 
 	file *os.File
 	own  fs.FileInfo
 	size int64
+	born time.Time // of its first line
 }
 
 // write appends whole lines. It returns how many of them did not make it, and
@@ -31,13 +33,19 @@ func (l *logFile) write(text []byte) (lost uint64, err error) {
 		if err := l.open(); err != nil {
 			return countLines(text), err
 		}
-		chunk := l.fitting(text)
+		var chunk []byte
+		if !l.tooOld() {
+			chunk = l.fitting(text)
+		}
 		if len(chunk) == 0 {
 			if err := l.rotate(); err != nil {
 				chunk = text // better too long than lost
 			} else {
 				continue
 			}
+		}
+		if l.size == 0 {
+			l.born = time.Now()
 		}
 		n, err := l.file.Write(chunk)
 		whole := bytes.LastIndexByte(chunk[:n], '\n') + 1
@@ -57,7 +65,7 @@ func countLines(text []byte) uint64 { return uint64(bytes.Count(text, []byte{'\n
 // fitting is the part of text for which there is room, in whole lines. A file
 // has at least one line, however long.
 func (l *logFile) fitting(text []byte) []byte {
-	room := l.max - l.size
+	room := l.options.MaxBytes - l.size
 	if int64(len(text)) <= room {
 		return text
 	}
@@ -95,7 +103,23 @@ func (l *logFile) open() error {
 		return err
 	}
 	l.file, l.own, l.size = f, fi, fi.Size()
+	l.born = l.firstStamp()
 	return l.mend()
+}
+
+// firstStamp is the time of the first line; of a foreign one, that of the file.
+func (l *logFile) firstStamp() time.Time {
+	var b [len(stampLayout)]byte
+	if _, err := l.file.ReadAt(b[:], 0); err == nil {
+		if at, err := time.Parse(stampLayout, string(b[:])); err == nil {
+			return at
+		}
+	}
+	return l.own.ModTime()
+}
+
+func (l *logFile) tooOld() bool {
+	return l.options.MaxAge > 0 && l.size > 0 && time.Since(l.born) >= l.options.MaxAge
 }
 
 // mend ends a line that a crash left without an end.
@@ -118,33 +142,61 @@ func (l *logFile) mend() error {
 // rotate moves FILE to FILE.1, FILE.1 to FILE.2 and so on. The caller goes on
 // in a new file.
 func (l *logFile) rotate() error {
-	if l.keep <= 0 {
+	if l.options.Keep <= 0 {
 		if err := l.file.Truncate(0); err != nil {
 			return err
 		}
 		l.size = 0
 		return nil
 	}
-	for i := l.keep - 1; i >= 1; i-- {
-		err := os.Rename(rotated(l.path, i), rotated(l.path, i+1))
-		if err != nil && !errors.Is(err, fs.ErrNotExist) {
-			return err
-		}
+	if l.press != nil {
+		l.press.mu.Lock()
+		defer l.press.mu.Unlock()
 	}
-	if err := os.Rename(l.path, rotated(l.path, 1)); err != nil {
+	if err := shift(l.path, l.options.Keep); err != nil {
 		return err
 	}
 	l.close()
+	if l.press != nil {
+		l.press.look(l.options)
+	}
 	return nil
 }
 
-// rotated is the name of the i-th file before the current one, which is 0.
+// shift renames the rotated files, compressed or not, and lets the oldest go.
+func shift(path string, keep int) error {
+	// Fewer may be kept than before.
+	for i := keep; ; i++ {
+		gone := true
+		for _, name := range []string{rotated(path, i), pressed(path, i)} {
+			if err := os.Remove(name); err == nil {
+				gone = false
+			}
+		}
+		if gone {
+			break
+		}
+	}
+	for i := keep - 1; i >= 1; i-- {
+		for _, name := range []func(string, int) string{rotated, pressed} {
+			if err := os.Rename(name(path, i), name(path, i+1)); err != nil && !errors.Is(err, fs.ErrNotExist) {
+				return err
+			}
+		}
+	}
+	return os.Rename(path, rotated(path, 1))
+}
+
+// rotated is the name of the i-th file before the current one, which is 0;
+// pressed that of its compressed form.
 func rotated(path string, i int) string {
 	if i == 0 {
 		return path
 	}
 	return path + "." + strconv.Itoa(i)
 }
+
+func pressed(path string, i int) string { return rotated(path, i) + ".gz" }
 
 func (l *logFile) close() {
 	if l.file != nil {

@@ -46,7 +46,7 @@ func write(t *testing.T, path string, lines ...string) {
 
 // at is a log line of second s.
 func at(s int, text string) string {
-	return string(appendLine(nil, time.Date(2026, 1, 2, 3, 0, s, 0, time.UTC), "", []byte(text)))
+	return string(appendLine(nil, stampOf(time.Date(2026, 1, 2, 3, 0, s, 0, time.UTC)), "", []byte(text)))
 }
 
 func printed(t *testing.T, sources []Source, n int) string {
@@ -86,7 +86,7 @@ func TestPrintMergesByTime(t *testing.T) {
 	a, b := filepath.Join(dir, "a"), filepath.Join(dir, "b")
 	write(t, a, at(1, "a1"), at(4, "a4"))
 	write(t, b, at(2, "b2"), at(3, "b3"), at(5, "b5"))
-	got := printed(t, []Source{{"kv-0", a}, {"kv-10", b}}, 4)
+	got := printed(t, []Source{{Name: "kv-0", File: a}, {Name: "kv-10", File: b}}, 4)
 	want := "kv-10 | " + at(2, "b2") + "kv-10 | " + at(3, "b3") + "kv-0  | " + at(4, "a4") + "kv-10 | " + at(5, "b5")
 	if got != want {
 		t.Errorf("printed\n%swant\n%s", got, want)
@@ -101,7 +101,7 @@ func TestPrintFollowsOverRotation(t *testing.T) {
 	defer cancel()
 	var p pages
 	done := make(chan error, 1)
-	go func() { done <- Print(ctx, &p, []Source{{"kv-0", r.log}}, -1, true) }()
+	go func() { done <- Print(ctx, &p, []Source{{Name: "kv-0", File: r.log}}, -1, true) }()
 	const n = 2000
 	var want strings.Builder
 	for i := range n {
@@ -147,7 +147,7 @@ func TestPrintFollowsADeletedLog(t *testing.T) {
 		t.Fatal(err)
 	}
 	write(t, log, at(2, "new"))
-	f := &follower{source: Source{"kv-0", log}}
+	f := &follower{source: Source{Name: "kv-0", File: log}}
 	defer f.close()
 	if lines, err := f.last(1); err != nil || len(lines) != 1 {
 		t.Fatal(lines, err)

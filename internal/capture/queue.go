@@ -50,13 +50,13 @@ func poke(ch chan struct{}) {
 
 // add queues one line, or drops it if there is no room after a moment of
 // patience.
-func (q *queue) add(at time.Time, prefix string, text []byte) (kept bool) {
+func (q *queue) add(at stamp, prefix string, text []byte) (kept bool) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	if q.closed {
 		return false
 	}
-	need := len(stampLayout) + len(prefix) + len(text) + 2
+	need := len(at) + len(prefix) + len(text) + 1
 	if len(q.pending)+need > queueBytes && !q.dropping {
 		q.waitForRoomLocked(need)
 	}
@@ -89,6 +89,15 @@ func (q *queue) waitForRoomLocked(need int) {
 		if late {
 			return
 		}
+	}
+}
+
+// shrink lets go of memory that a quiet log does not need.
+func (q *queue) shrink() {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if len(q.pending) == 0 {
+		q.pending = nil
 	}
 }
 

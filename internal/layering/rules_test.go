@@ -76,6 +76,10 @@ var rules = []rule{
 		why: "it moves lines and knows no roles",
 	},
 	{
+		of: "internal/logreader", never: []string{"supervisor", "coord/...", "plugins/..."},
+		why: "it keeps lines of whoever holds a FIFO and knows no leaders",
+	},
+	{
 		of: "internal/launch", never: []string{"supervisor", "coord/...", "plugins/..."},
 		why: "it starts processes and knows no roles",
 	},
