@@ -11,7 +11,7 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
-	"slices"
+	"regexp"
 	"strconv"
 	"strings"
 
@@ -25,13 +25,14 @@ type census struct {
 	goroutines, threads, fds, zombies int // of the supervisor
 	seats                             int // taken in the role's segment
 	processes                         int // workers, plugins, and whatever they started
+	cgroups                           int // of the role's workers, where the supervisor makes any
 	workerFDs, workerThreads          int // of one worker that is not killed
 	files                             []string
 }
 
 func (c census) String() string {
-	return fmt.Sprintf("supervisor: %d goroutines, %d threads, %d descriptors, %d zombies; %d seats, %d processes, %d files; surviving worker: %d threads, %d descriptors",
-		c.goroutines, c.threads, c.fds, c.zombies, c.seats, c.processes, len(c.files), c.workerThreads, c.workerFDs)
+	return fmt.Sprintf("supervisor: %d goroutines, %d threads, %d descriptors, %d zombies; %d seats, %d processes, %d cgroups, %d files; surviving worker: %d threads, %d descriptors",
+		c.goroutines, c.threads, c.fds, c.zombies, c.seats, c.processes, c.cgroups, len(c.files), c.workerThreads, c.workerFDs)
 }
 
 // over says what there is more of than before, beyond what comes and goes.
@@ -47,6 +48,7 @@ func (c census) over(before census) []string {
 		{"zombies of the supervisor", c.zombies, 0, 0},
 		{"seats of the segment", c.seats, before.seats, 0},
 		{"processes", c.processes, before.processes, 0},
+		{"cgroups", c.cgroups, before.cgroups, 0},
 		{"threads of the surviving worker", c.workerThreads, before.workerThreads, 8},
 		{"descriptors of the surviving worker", c.workerFDs, before.workerFDs, 2},
 	} {
@@ -54,13 +56,24 @@ func (c census) over(before census) []string {
 			more = append(more, fmt.Sprintf("%d %s, were %d", n.now, n.what, n.before))
 		}
 	}
-	for _, f := range c.files {
-		if !slices.Contains(before.files, f) {
-			more = append(more, "file "+f)
+	// Some are called after a life, by numbers: of each kind there are as many.
+	kinds := func(files []string) map[string]int {
+		n := map[string]int{}
+		for _, f := range files {
+			n[digits.ReplaceAllString(f, "N")]++
+		}
+		return n
+	}
+	was := kinds(before.files)
+	for kind, n := range kinds(c.files) {
+		if n > was[kind] {
+			more = append(more, fmt.Sprintf("%d files %s, were %d", n, kind, was[kind]))
 		}
 	}
 	return more
 }
+
+var digits = regexp.MustCompile("[0-9]+")
 
 // count takes the census of a role; survivor is a worker that is left alone.
 func (d *daemon) count(name string, survivor int) census {
@@ -70,6 +83,7 @@ func (d *daemon) count(name string, survivor int) census {
 	c := census{
 		goroutines: m["go_goroutines"], threads: entries(d, "/proc/%d/task", pid), fds: m["process_open_fds"],
 		zombies: zombiesOf(pid), processes: len(d.processes()),
+		cgroups:   cgroupsBeside(survivor),
 		workerFDs: entries(d, "/proc/%d/fd", survivor), workerThreads: entries(d, "/proc/%d/task", survivor),
 	}
 	seg, err := shm.OpenReadOnly(r.Segment)
@@ -99,6 +113,27 @@ func entries(d *daemon, format string, pid int) int {
 		d.t.Fatal(err)
 	}
 	return len(all)
+}
+
+// cgroupsBeside counts the cgroups beside the one that a worker is in, itself
+// included; 0 if it has none of its own.
+func cgroupsBeside(pid int) (n int) {
+	b, _ := os.ReadFile(fmt.Sprintf("/proc/%d/cgroup", pid))
+	for line := range strings.Lines(string(b)) {
+		own, ok := strings.CutPrefix(strings.TrimSpace(line), "0::")
+		if !ok || !strings.Contains(own, "/standbyd-") {
+			continue
+		}
+		for _, mount := range []string{"/sys/fs/cgroup", "/sys/fs/cgroup/unified"} {
+			all, _ := os.ReadDir(filepath.Join(mount, filepath.Dir(own)))
+			for _, e := range all {
+				if e.IsDir() {
+					n++
+				}
+			}
+		}
+	}
+	return n
 }
 
 // zombiesOf counts the children of pid that nobody has reaped.
