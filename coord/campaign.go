@@ -137,8 +137,8 @@ func (m *Member) claim(ctx, leading context.Context, managed bool) (*Leadership,
 			} else if wait == 0 || left < wait {
 				wait = left
 			}
-		} else if soon, ok := w.again(proc.MonoNow()); in && ok && (wait == 0 || soon < wait) {
-			wait = soon
+		} else if in && w.hinted != 0 && w.attend(m, count, m.before()) {
+			continue
 		}
 		m.rest(&w, count, wait)
 	}
@@ -217,6 +217,15 @@ func (m *Member) attempt(w *watch, policy election.Policy) election.Attempt {
 	}
 }
 
+// before is how many candidates go before this member.
+func (m *Member) before() int {
+	me := m.seat.Number()
+	if m.elec.Control().Nominee == me {
+		return 0
+	}
+	return place(me, m.table.Members(), m.elec.Epoch(), m.params.Grace)
+}
+
 // turn remembers two moments of the present owner's term: since when this
 // member has looked at it, and since when the lease has been there to take. So
 // a candidate further down the order steps in after its wait, whoever wakes it
@@ -241,11 +250,7 @@ func (t *turn) turnTo(pid uint32, term uint64, now time.Time) {
 
 // wait is how long to leave the lease to those who go before; 0 or less: go.
 func (t *turn) wait(m *Member, pid uint32, term uint64, now time.Time) time.Duration {
-	me := m.seat.Number()
-	if m.elec.Control().Nominee == me {
-		return 0
-	}
-	before := place(me, m.table.Members(), m.elec.Epoch(), m.params.Grace)
+	before := m.before()
 	t.turnTo(pid, term, now)
 	if t.there.IsZero() {
 		t.there = now

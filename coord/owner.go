@@ -24,7 +24,7 @@ type watch struct {
 	term   uint64
 	id     proc.Identity // zero: the owner has no seat, only its beats count
 	handle *proc.Handle  // nil: unknown, dead already, or not to be seen from here
-	stop   chan struct{} // ends the goroutine that waits for the handle
+	stop   chan struct{} // ends the goroutine that waits for the handle, nil: there is none
 	vigil  heartbeat.Vigil
 	ear    *ear  // waits for the vigil where the campaign cannot
 	hinted int64 // when the hint was noticed, CLOCK_MONOTONIC ns; 0 not
@@ -59,8 +59,11 @@ func (w *watch) follow(m *Member, pid uint32, term uint64) {
 	if m.detect.pidfd {
 		h, err := proc.OpenHandle(w.id)
 		if err == nil {
-			w.handle, w.stop = h, make(chan struct{})
-			m.wg.Go(func() { m.await(h, w.stop) })
+			w.handle = h
+			w.listens(m)
+			if !w.vigil.Keeps() {
+				w.await(m)
+			}
 			return
 		}
 	}
@@ -69,13 +72,22 @@ func (w *watch) follow(m *Member, pid uint32, term uint64) {
 	}
 }
 
-// await stirs the campaign when the process behind h is gone.
-func (m *Member) await(h *proc.Handle, stop <-chan struct{}) {
-	select {
-	case <-h.Done():
-		m.onSeat((*heartbeat.Seat).Interrupt)
-	case <-stop:
+// await makes the handle stir the campaign when the process is gone. While
+// there is a hint to come first, that is not needed, and would only take the
+// processor from whoever takes over.
+func (w *watch) await(m *Member) {
+	if w.handle == nil || w.stop != nil {
+		return
 	}
+	h, stop := w.handle, make(chan struct{})
+	w.stop = stop
+	m.wg.Go(func() {
+		select {
+		case <-h.Done():
+			m.onSeat((*heartbeat.Seat).Interrupt)
+		case <-stop:
+		}
+	})
 }
 
 // listens arms the vigil and notes the hint. It is called before each look,
@@ -130,20 +142,40 @@ func (w *watch) died(m *Member) {
 	w.dead = true
 }
 
-// again is how soon to look again for the proof after a hint: nothing tells
-// when a process is exiting, and the poller tells late when it is gone. The
-// looks become rarer with time, and end: an execve fires the words, too.
-func (w *watch) again(now int64) (time.Duration, bool) {
-	ago := time.Duration(now - w.hinted)
-	if w.hinted == 0 || w.dead || ago > hintHolds {
-		return 0, false
+// attend waits a moment for the proof that a hint has announced, in place of
+// the sleep until the next event; false if there is no hint. before is how
+// many candidates go first: those further down the order look when the others
+// have had time to. A process that is gone ends the wait at once; nothing tells
+// when one is exiting, so that is looked for again and again, ever more
+// rarely, and in the end no more: an execve fires the words, too.
+func (w *watch) attend(m *Member, count uint32, before int) bool {
+	if w.hinted == 0 || w.dead {
+		return false
 	}
-	return min(max(ago/8, lookAgain), 500*time.Microsecond), true
+	ago := time.Duration(proc.MonoNow() - w.hinted)
+	if left := time.Duration(before)*hintStep - ago; left > 0 {
+		m.rest(w, count, min(left, m.params.Tick))
+		return true
+	}
+	if ago > hintHolds {
+		w.await(m)
+		return false
+	}
+	d := 2 * time.Millisecond // other events are noticed so much later
+	if m.params.Proof == shm.ProofExiting || w.handle == nil {
+		d = min(max(ago/8, 30*time.Microsecond), d)
+	}
+	if w.handle != nil {
+		w.handle.Pause(min(d, m.params.Tick))
+	} else {
+		m.rest(w, count, min(d, m.params.Tick))
+	}
+	return true
 }
 
 const (
-	lookAgain = 20 * time.Microsecond
-	hintHolds = 2 * time.Second // the kernel tears down some 40 GiB in a second
+	hintStep  = time.Millisecond
+	hintHolds = 2 * time.Second // the kernel tears down some 40 GiB meanwhile
 )
 
 func enough(proof uint8, v proc.Verdict) bool {

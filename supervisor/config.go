@@ -62,6 +62,16 @@ const (
 	FenceToken   Fence = "token"   // nothing: Check and the token guard
 )
 
+// Scheduling says how the threads of a worker that wait for a leader's end and
+// beat are scheduled. The worker's other threads are left as they are.
+type Scheduling string
+
+const (
+	SchedulingNormal Scheduling = "normal"
+	SchedulingNice   Scheduling = "nice" // nice -20
+	SchedulingFIFO   Scheduling = "fifo" // SCHED_FIFO
+)
+
 // Restart says when a worker that ended is started again.
 type Restart string
 
@@ -89,6 +99,8 @@ type RoleConfig struct {
 	Proof   Proof
 	Fence   Fence
 	Payload int // bytes, 0 to 4096
+	// Scheduling is a wish: where it is not permitted, status says so.
+	Scheduling Scheduling
 
 	Restart         Restart
 	RestartDelay    time.Duration // first back-off, doubled with each failure in a row, with jitter
@@ -147,7 +159,7 @@ func DefaultRole() RoleConfig {
 		Workers: 3,
 		Tick:    100 * time.Millisecond, Grace: 10,
 		Preempt: PreemptSticky, Proof: ProofGone, Fence: FenceProcess,
-		Payload:      48,
+		Payload: 48, Scheduling: SchedulingNormal,
 		Restart:      RestartAlways,
 		RestartDelay: 100 * time.Millisecond, RestartMaxDelay: 30 * time.Second,
 		Burst: 10, BurstPer: time.Minute, CoolDown: time.Minute,

@@ -9,12 +9,13 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// detectWays lists how a death is noticed on this machine, the first way first.
+// detectWays lists how a death can be noticed on this machine, as far as this
+// process knows.
 var detectWays = sync.OnceValue(func() []string {
-	fd, err := unix.PidfdOpen(os.Getpid(), 0)
-	if err != nil {
-		return []string{"tick"}
+	ways := []string{"robust"} // a worker says when it is not so
+	if fd, err := unix.PidfdOpen(os.Getpid(), 0); err == nil {
+		unix.Close(fd)
+		ways = append(ways, "pidfd")
 	}
-	unix.Close(fd)
-	return []string{"pidfd", "tick"}
+	return append(ways, "tick")
 })

@@ -171,6 +171,7 @@ type seatView struct {
 	lag      uint64
 	joined   uint64
 	beat     uint64 // epoch of its last beat
+	ways     uint64 // by what deaths are noticed, and its pace: the Way bits of package shm
 }
 
 // ringView is one term of the segment's ring. Times are mono ns, 0 unknown.

@@ -25,6 +25,7 @@ func observe(t *turn, in input) {
 		}
 	}
 	t.watchClaim()
+	t.watchPace()
 }
 
 // view is what the segment says of a worker, as a column of workerTable.

@@ -123,7 +123,7 @@ func (r *roleLoop) look() input {
 			}
 			in.seats = append(in.seats, seatView{seat: m.Seat, pid: uint32(m.Identity.PID), ready: m.Ready, racing: m.Racing,
 				bars: m.Candidate.NoFailover, last: m.Last, watched: m.Watched, priority: m.Candidate.Priority, lag: m.Candidate.Lag,
-				joined: m.JoinSeq, beat: m.BeatEpoch})
+				joined: m.JoinSeq, beat: m.BeatEpoch, ways: m.Ways})
 		}
 		if in.owner != r.seen.owner || in.active != r.seen.active || r.st.pending != nil || r.st.drill != nil || r.st.change != nil || r.st.ring == nil {
 			in.ring = ringOf(u.election)
@@ -169,6 +169,7 @@ func (r *roleLoop) params(generation uint64) shm.Params {
 	p.Fence = map[Fence]uint8{FenceToken: shm.FenceToken, FenceProcess: shm.FenceProcess, FenceTree: shm.FenceTree}[c.Fence]
 	p.Proof = map[Proof]uint8{ProofGone: shm.ProofGone, ProofExiting: shm.ProofExiting}[c.Proof]
 	p.Preempt = map[Preempt]uint8{PreemptSticky: shm.PreemptSticky, PreemptLowestPID: shm.PreemptLowestPID, PreemptPriority: shm.PreemptPriority}[c.Preempt]
+	p.Scheduling = map[Scheduling]uint8{SchedulingNormal: shm.SchedulingNormal, SchedulingNice: shm.SchedulingNice, SchedulingFIFO: shm.SchedulingFIFO}[c.Scheduling]
 	p.Cell, p.PayloadType = c.Payload, -1
 	p.UID, p.GID = r.user.owner()
 	return p

@@ -133,7 +133,7 @@ type ListenStatus struct {
 // Protection says what guards the role on this machine right now, and what is
 // missing.
 type Protection struct {
-	Detect  []string `json:"detect"` // ways a death is noticed, first one first: "pidfd", "tick"
+	Detect  []string `json:"detect"` // ways a leader's death is noticed, first one first: "robust", "pidfd", "tick"
 	Proof   Proof    `json:"proof"`
 	Fence   Fence    `json:"fence"`
 	Gate    bool     `json:"gate"`

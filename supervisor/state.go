@@ -221,6 +221,8 @@ type state struct {
 	killed    bool // everything at once
 	last      *Record
 
+	unhurried []string // what was said to be missing of the pace; never written, only replaced
+
 	hookErrors []string // per hook, its last failure; never written, only replaced
 }
 

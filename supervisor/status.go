@@ -5,7 +5,6 @@ import (
 	"os"
 	"time"
 
-	"github.com/standbyd/standbyd/internal/launch"
 	"github.com/standbyd/standbyd/internal/proc"
 )
 
@@ -59,7 +58,7 @@ func (r *roleLoop) publish() {
 	status := &RoleStatus{
 		Name: r.config.Name, State: s.shown(), Why: s.why, Epoch: s.epoch, Segment: s.segment,
 		Workers: make([]WorkerStatus, 0, len(s.workers)), LastFailover: s.last, hookErrors: s.hookErrors,
-		Protection: Protection{Detect: detectWays(), Proof: r.config.Proof, Fence: r.config.Fence, Gate: s.control.gate, Missing: []string{}},
+		Protection: s.protection(),
 	}
 	status.Term = max(s.owner.term, s.active.term)
 	if status.Term != 0 {
@@ -71,14 +70,8 @@ func (r *roleLoop) publish() {
 	}
 	at := now()
 	status.Pause, status.Budget = s.pauseStatus(at), s.budget(at)
-	if !launch.CanStage() {
-		status.Protection.Missing = append(status.Protection.Missing, "launch stage")
-	}
 	if r.sup.groups.home == nil && r.sup.config.Cgroups != CgroupsOff && r.sup.isRunning() {
 		status.Protection.Missing = append(status.Protection.Missing, "cgroup")
-	}
-	if len(detectWays()) < 2 {
-		status.Protection.Missing = append(status.Protection.Missing, "pidfd")
 	}
 	for i := range s.workers {
 		w := &s.workers[i]

@@ -95,6 +95,7 @@ func (r *RoleConfig) Validate() error {
 		{"preempt", string(r.Preempt), []string{string(PreemptSticky), string(PreemptLowestPID), string(PreemptPriority)}},
 		{"proof", string(r.Proof), []string{string(ProofGone), string(ProofExiting)}},
 		{"fence", string(r.Fence), []string{string(FenceProcess), string(FenceTree), string(FenceToken)}},
+		{"scheduling", string(r.Scheduling), []string{string(SchedulingNormal), string(SchedulingNice), string(SchedulingFIFO)}},
 		{"restart", string(r.Restart), []string{string(RestartAlways), string(RestartOnFailure), string(RestartNever)}},
 		{"on_hook_failure", r.HookFailure, []string{"keep", "demote"}},
 	} {

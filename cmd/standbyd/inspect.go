@@ -26,6 +26,7 @@ type segmentView struct {
 	Grace         uint64      `json:"grace"`
 	Fence         string      `json:"fence"`
 	Proof         string      `json:"proof"`
+	Scheduling    string      `json:"scheduling"`
 	Preempt       string      `json:"preempt"`
 	PayloadBytes  int         `json:"payload_bytes"`
 	Epoch         uint64      `json:"epoch"`
@@ -100,10 +101,11 @@ func inspect(file string) (*segmentView, error) {
 	v := &segmentView{
 		File: file, Generation: p.Generation, CreatedAt: seg.Meta().CreatedAt,
 		TickNS: int64(p.Tick), Grace: p.Grace, PayloadBytes: p.Cell,
-		Fence:   word(p.Fence, map[uint8]string{shm.FenceProcess: "process", shm.FenceTree: "tree", shm.FenceToken: "token"}),
-		Proof:   word(p.Proof, map[uint8]string{shm.ProofGone: "gone", shm.ProofExiting: "exiting"}),
-		Preempt: word(p.Preempt, map[uint8]string{shm.PreemptSticky: "sticky", shm.PreemptLowestPID: "lowest-pid", shm.PreemptPriority: "priority"}),
-		Epoch:   e.Epoch(), EpochsBehind: e.Behind(),
+		Fence:      word(p.Fence, map[uint8]string{shm.FenceProcess: "process", shm.FenceTree: "tree", shm.FenceToken: "token"}),
+		Scheduling: word(p.Scheduling, map[uint8]string{shm.SchedulingNormal: "normal", shm.SchedulingNice: "nice", shm.SchedulingFIFO: "fifo"}),
+		Proof:      word(p.Proof, map[uint8]string{shm.ProofGone: "gone", shm.ProofExiting: "exiting"}),
+		Preempt:    word(p.Preempt, map[uint8]string{shm.PreemptSticky: "sticky", shm.PreemptLowestPID: "lowest-pid", shm.PreemptPriority: "priority"}),
+		Epoch:      e.Epoch(), EpochsBehind: e.Behind(),
 		Members: []seatRow{}, Terms: []termEntry{}, role: roleOfSegment(file),
 	}
 	v.OwnerPID, v.Term = e.Owner()

@@ -162,6 +162,9 @@ func (r *reader) crossCheckRole(at string, role *Role) {
 	case able == 1:
 		r.warn(at, "only one worker may lead: there is no standby; set workers = 2 or more")
 	}
+	if role.Tick < 5*time.Millisecond && role.Scheduling != supervisor.SchedulingFIFO {
+		r.warn(key("tick"), "%v: on a busy machine a healthy leader can be taken for a hung one with ticks of less than 5ms; scheduling = \"fifo\" makes that unlikely", role.Tick)
+	}
 	if role.Preempt == supervisor.PreemptPriority && !slices.ContainsFunc(slices.Collect(maps.Values(role.WorkerOptions)), func(o supervisor.WorkerOptions) bool { return o.Priority != 0 }) {
 		r.warn(key("preempt"), `preempt = "priority" has no effect: no [[%s.worker]] has a priority`, at)
 	}

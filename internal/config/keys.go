@@ -78,6 +78,9 @@ var keepKeys = []key[Role]{
 	choice("fence", func(r *Role) *supervisor.Fence { return &r.Fence },
 		[]supervisor.Fence{supervisor.FenceProcess, supervisor.FenceTree, supervisor.FenceToken},
 		"what happens to a hung leader before the next one leads: its process is killed, its process tree is killed, or nothing (only for workers that check the token before every side effect)"),
+	choice("scheduling", func(r *Role) *supervisor.Scheduling { return &r.Scheduling },
+		[]supervisor.Scheduling{supervisor.SchedulingNormal, supervisor.SchedulingNice, supervisor.SchedulingFIFO},
+		"how a worker's threads that wait for a leader's end and beat are scheduled: as all others, at nice -20, or under SCHED_FIFO, which keeps takeovers fast on a busy machine; the workers need CAP_SYS_NICE (root has it) or the limit `nice` or `rtprio`, and `status` shows under `protection` which of them lack it"),
 	integer("payload", func(r *Role) *int { return &r.Payload }, 0, 4096,
 		"bytes of shared payload in the role's segment"),
 

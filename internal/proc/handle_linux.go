@@ -21,6 +21,7 @@ type Handle struct {
 	conn syscall.RawConn
 	done chan struct{}
 	once sync.Once
+	look sync.Once // of the goroutine behind Done
 
 	mu    sync.Mutex
 	tasks *taskView // nil: not to be seen, or closed
@@ -65,7 +66,6 @@ func OpenHandle(id Identity) (*Handle, error) {
 		return nil, fmt.Errorf("take hold of %v: %w", id, err)
 	}
 	h := &Handle{id: id, file: f, conn: conn, done: make(chan struct{}), tasks: tasks}
-	go h.watch()
 	return h, nil
 }
 
@@ -80,8 +80,12 @@ func (h *Handle) watch() {
 // Identity is the one that the handle was opened for.
 func (h *Handle) Identity() Identity { return h.id }
 
-// Done is closed when the process is gone. It stays open after Close.
-func (h *Handle) Done() <-chan struct{} { return h.done }
+// Done is closed when the process is gone. It stays open after Close. From the
+// first call on a goroutine waits in the runtime's poller.
+func (h *Handle) Done() <-chan struct{} {
+	h.look.Do(func() { go h.watch() })
+	return h.done
+}
 
 // Signal sends sig to the process, and to no other one. ErrGone if it is dead.
 func (h *Handle) Signal(sig syscall.Signal) error {

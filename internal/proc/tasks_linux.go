@@ -19,6 +19,7 @@ type taskView struct {
 	stat int // /proc/PID/stat
 
 	first, second []int
+	witness       int // a task that was not past return at the last look; 0 none
 	buf           [4096]byte
 }
 
@@ -56,6 +57,13 @@ func (v *taskView) close() {
 // a task makes no new one. One listing alone proves nothing: it ends early if
 // the task that it stands on is reaped meanwhile (next_tid in fs/proc/base.c).
 func (v *taskView) exiting() bool {
+	if v.witness != 0 {
+		// Most looks while a process dies are too early; this one is short.
+		if there, ended := v.task(v.witness); there && !ended {
+			return false
+		}
+		v.witness = 0
+	}
 	var ok bool
 	if v.first, ok = v.list(v.first); !ok || len(v.first) == 0 {
 		return false
@@ -65,6 +73,7 @@ func (v *taskView) exiting() bool {
 		case !there:
 			v.first[i] = 0 // in the second listing its number is another's
 		case !ended:
+			v.witness = tid
 			return false
 		}
 	}
