@@ -58,6 +58,9 @@ func puppet() int {
 		if err := l.Check(); err != nil {
 			say("BROKEN: leads and is fenced")
 		}
+		if has("gone") {
+			say("gone %v", l.Predecessor().Gone(ctx))
+		}
 		unlock, err := exclusive(os.Getenv("COORD_PUPPET_LOCK"))
 		if err != nil {
 			say("BROKEN: two leaders: %v", err)
@@ -383,6 +386,11 @@ func (s *stage) enterPair(habits string) (leader, standby *actor) {
 	standby = s.enter(habits)
 	s.racing(standby)
 	return leader, standby
+}
+
+// gateAt is a control word whose gate has let pass terms up to granted.
+func gateAt(granted uint64) election.Control {
+	return election.Control{Gate: true, Nominee: -1, GrantedTerm: granted}
 }
 
 // resign asks the owner of the present term to give up.
