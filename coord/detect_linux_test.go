@@ -9,7 +9,6 @@ import (
 	"strings"
 	"syscall"
 	"testing"
-	"time"
 
 	"github.com/standbyd/standbyd/coord/role"
 	"github.com/standbyd/standbyd/coord/shm"
@@ -227,5 +226,3 @@ func long(rounds int) int {
 	}
 	return rounds
 }
-
-var _ = time.Second

@@ -174,7 +174,7 @@ func (w *watch) attend(m *Member, count uint32, before int) bool {
 }
 
 const (
-	hintStep  = time.Millisecond
+	hintStep  = 10 * time.Millisecond
 	hintHolds = 2 * time.Second // the kernel tears down some 40 GiB meanwhile
 )
 
