@@ -350,8 +350,7 @@ func (m *Member) give(l *Leadership) {
 	}
 	l.enter(phaseOver)
 	if m.gone.Load() == nil {
-		_ = m.elec.Retire(m.pid, l.term)
-		_ = m.elec.Release(m.pid, l.term)
+		m.elec.HandOver(m.pid, l.term)
 	}
 	m.current.Store(nil)
 	m.unhang()

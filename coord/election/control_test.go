@@ -101,3 +101,52 @@ func TestPlannedClaimSaysSo(t *testing.T) {
 		}
 	}
 }
+
+// TestHandOverWakesWhoFollows: the nominee of a planned change alone, else
+// everybody; and it gives back only what is the caller's own.
+func TestHandOverWakesWhoFollows(t *testing.T) {
+	for _, c := range []struct {
+		name       string
+		control    Control
+		term       uint64 // that is handed over; 1 is the owner's
+		woken      [3]bool
+		owner, act uint32
+	}{
+		{"planned", Control{Nominee: 2, ResignTerm: 1, Planned: true}, 1, [3]bool{false, false, true}, 0, 0},
+		{"planned for another term", Control{Nominee: 2, ResignTerm: 3, Planned: true}, 1, [3]bool{true, true, true}, 0, 0},
+		{"nobody is named", Control{Nominee: -1, ResignTerm: 1}, 1, [3]bool{true, true, true}, 0, 0},
+		{"another term's", Control{Nominee: -1}, 9, [3]bool{}, 100, 100},
+	} {
+		e := newElection(t)
+		s := e.Segment()
+		self, err := proc.Self()
+		if err != nil {
+			t.Fatal(err)
+		}
+		for i := range 3 {
+			if _, err := heartbeat.NewTable(s).Join(self, heartbeat.JoinOptions{Supervisor: i == 0}); err != nil {
+				t.Fatal(err)
+			}
+		}
+		claim(t, e, 100, 1)
+		if err := e.Promote(t.Context(), Promotion{PID: 100, Term: 1}); err != nil {
+			t.Fatal(err)
+		}
+		e.SetControl(c.control)
+		var before [3]uint32
+		for i := range before {
+			before[i] = s.Seats[i].Event.Load()
+		}
+		e.HandOver(100, c.term)
+		for i := range before {
+			if got := s.Seats[i].Event.Load() != before[i]; got != c.woken[i] {
+				t.Errorf("%s: seat %d woken: %v", c.name, i, got)
+			}
+		}
+		owner, _ := e.Owner()
+		active, _ := e.Active()
+		if owner != c.owner || active != c.act {
+			t.Errorf("%s: owner %d, active %d", c.name, owner, active)
+		}
+	}
+}

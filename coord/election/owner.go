@@ -72,14 +72,21 @@ func (e *Election) beat(pid uint32, term uint64) error {
 // Release gives the lease back and wakes the waiters. ErrNotOwner if it was
 // not (pid, term)'s: nothing has changed then.
 func (e *Election) Release(pid uint32, term uint64) error {
+	err := e.release(pid, term)
+	if err == nil {
+		pause(pointReleaseWake)
+		e.seg.WakeAll()
+	}
+	return err
+}
+
+func (e *Election) release(pid uint32, term uint64) error {
 	pause(pointRelease)
 	if !valid(pid) || !e.seg.Owner.CompareAndSwap(shm.PackOwner(pid, term), shm.PackOwner(0, term)) {
 		increment(&e.count.releasesRefused)
 		return ErrNotOwner
 	}
 	increment(&e.count.releases)
-	pause(pointReleaseWake)
-	e.seg.WakeAll()
 	return nil
 }
 

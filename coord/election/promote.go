@@ -278,6 +278,32 @@ func (e *Election) identity(pid uint32) (proc.Identity, bool) {
 // Retire takes (pid, term) out of the active word, after its lead has returned
 // and before it releases the lease. ErrFenced if it is not named there.
 func (e *Election) Retire(pid uint32, term uint64) error {
+	err := e.retire(pid, term)
+	if err == nil {
+		pause(pointRetireWake)
+		e.seg.WakeAll()
+	}
+	return err
+}
+
+// HandOver is Retire and Release in one: whoever waits for the lease is woken
+// once, and finds both done. A nominee that is to follow as planned is woken
+// alone, so that it has the machine for itself; the others, who may not claim,
+// hear of it from the next leader, or with the next epoch.
+func (e *Election) HandOver(pid uint32, term uint64) {
+	retired, released := e.retire(pid, term), e.release(pid, term)
+	if retired != nil && released != nil {
+		return // others have taken both, and said so
+	}
+	pause(pointReleaseWake)
+	if c := e.Control(); c.Planned && c.ResignTerm == term && c.Nominee >= 0 && c.Nominee < len(e.seg.Seats) {
+		e.seg.WakeSeat(c.Nominee)
+		return
+	}
+	e.seg.WakeAll()
+}
+
+func (e *Election) retire(pid uint32, term uint64) error {
 	if r := e.seg.Ring(term); r.Term.Load() == term && e.seg.Active.Load() == shm.PackOwner(pid, term) {
 		r.RetiredAt.Store(uint64(proc.MonoNow()))
 	}
@@ -288,7 +314,5 @@ func (e *Election) Retire(pid uint32, term uint64) error {
 	if !valid(pid) || !e.seg.Active.CompareAndSwap(shm.PackOwner(pid, term), shm.PackOwner(0, term)) {
 		return ErrFenced
 	}
-	pause(pointRetireWake)
-	e.seg.WakeAll()
 	return nil
 }
