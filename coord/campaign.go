@@ -349,12 +349,15 @@ func (m *Member) give(l *Leadership) {
 		return
 	}
 	l.enter(phaseOver)
+	planned := false
 	if m.gone.Load() == nil {
-		m.elec.HandOver(m.pid, l.term)
+		planned = m.elec.HandOver(m.pid, l.term)
 	}
 	m.current.Store(nil)
 	m.unhang()
 	l.before.drop()
-	m.notify.say(sayLook)
+	if !planned { // else the next leader says so
+		m.notify.say(sayLook)
+	}
 	close(l.over)
 }

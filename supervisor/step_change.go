@@ -13,6 +13,7 @@ import (
 type changeState struct {
 	forced  bool
 	term    uint64 // of the leader that has to go; if nobody leads, the last one
+	from    uint32 // pid of that leader, 0 if there is none
 	to      uint32 // pid of the nominee, 0 once anybody will do
 	seat    int
 	named   string // the worker that was asked for, empty for any
@@ -124,6 +125,7 @@ func (t *turn) begin(c *changeState, named int, to seatView) {
 	}
 	p := s.policy
 	c.by = t.now.after(p.DrainTimeout + p.FenceTimeout + time.Duration(p.Grace+1)*p.Tick + p.HookTimeout + drainSlack)
+	c.from = s.led.pid
 	s.change = c
 	s.control.resign = c.term
 	t.nameNext(to)
@@ -175,13 +177,22 @@ func (t *turn) watchChange() {
 	if c.trouble == "" {
 		c.trouble = lost + " was lost before it could lead"
 	}
+	var back *seatView // to the old leader only if nobody else is there
 	for _, next := range t.ranked() {
-		if next.pid != c.to && !t.barred(next) {
+		switch {
+		case next.pid == c.to || t.barred(next):
+		case next.pid == c.from:
+			back = &next
+		default:
 			t.nameNext(next)
 			return
 		}
 	}
-	// Nobody else is there: whoever comes first leads, the old leader too.
+	if back != nil {
+		t.nameNext(*back)
+		return
+	}
+	// Whoever comes first leads.
 	c.to = 0
 	s.control.nominee, s.control.planned = -1, false
 	if s.control.mode == controlOpen {

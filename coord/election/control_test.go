@@ -137,7 +137,9 @@ func TestHandOverWakesWhoFollows(t *testing.T) {
 		for i := range before {
 			before[i] = s.Seats[i].Event.Load()
 		}
-		e.HandOver(100, c.term)
+		if planned := e.HandOver(100, c.term); planned != (c.name == "planned") {
+			t.Errorf("%s: planned %v", c.name, planned)
+		}
 		for i := range before {
 			if got := s.Seats[i].Event.Load() != before[i]; got != c.woken[i] {
 				t.Errorf("%s: seat %d woken: %v", c.name, i, got)

@@ -289,18 +289,19 @@ func (e *Election) Retire(pid uint32, term uint64) error {
 // HandOver is Retire and Release in one: whoever waits for the lease is woken
 // once, and finds both done. A nominee that is to follow as planned is woken
 // alone, so that it has the machine for itself; the others, who may not claim,
-// hear of it from the next leader, or with the next epoch.
-func (e *Election) HandOver(pid uint32, term uint64) {
+// hear of it from the next leader, or with the next epoch. planned says that.
+func (e *Election) HandOver(pid uint32, term uint64) (planned bool) {
 	retired, released := e.retire(pid, term), e.release(pid, term)
 	if retired != nil && released != nil {
-		return // others have taken both, and said so
+		return false // others have taken both, and said so
 	}
 	pause(pointReleaseWake)
 	if c := e.Control(); c.Planned && c.ResignTerm == term && c.Nominee >= 0 && c.Nominee < len(e.seg.Seats) {
 		e.seg.WakeSeat(c.Nominee)
-		return
+		return true
 	}
 	e.seg.WakeAll()
+	return false
 }
 
 func (e *Election) retire(pid uint32, term uint64) error {
