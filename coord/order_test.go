@@ -17,9 +17,10 @@ func TestPlace(t *testing.T) {
 		{Seat: 5, BeatEpoch: 96, JoinSeq: 6, Ready: true, Racing: true, Candidate: Candidate{Priority: 9}},                    // silent
 		{Seat: 6, BeatEpoch: 100, JoinSeq: 7, Ready: true, Racing: true, Candidate: Candidate{Priority: 9, NoFailover: true}}, // exempt
 		{Seat: 7, BeatEpoch: 100, JoinSeq: 8, Ready: true, Candidate: Candidate{Priority: 9}},                                 // leads
+		{Seat: 9, BeatEpoch: 100, JoinSeq: 1, Ready: true, Racing: true, Last: true, Candidate: Candidate{Priority: 9}},       // failed as leader
 		{Seat: 8, BeatEpoch: 100, JoinSeq: 9, Racing: true, Candidate: Candidate{Priority: 9}},                                // warms up
 	}
-	for seat, want := range map[int]int{3: 0, 1: 1, 2: 2, 4: 3, 99: 0} {
+	for seat, want := range map[int]int{3: 0, 1: 1, 2: 2, 4: 3, 9: 4, 99: 0} {
 		if got := place(seat, members, epoch, grace); got != want {
 			t.Errorf("seat %d has %d before it, want %d", seat, got, want)
 		}
