@@ -196,6 +196,20 @@ func TestFailoverInsteadOfASwitchover(t *testing.T) {
 	}
 }
 
+// TestFailoverOfATakeover: whoever holds the lease already is not disturbed.
+func TestFailoverOfATakeover(t *testing.T) {
+	c, first, second := ledScript(), newAsked(t), newAsked(t)
+	c.do(inSwitchover{to: -1, reply: first.to})
+	c.vacate(7)
+	c.see(hold{101, 8}, hold{0, 7}, c.s.ring...)
+	if got := second.answers(c.do(inFailover{to: 2, reply: second.to})); got == nil || !errors.Is(got.err, ErrBusy) {
+		t.Errorf("%+v", got)
+	}
+	if got := first.answers(c.follow(101, 8, role.ReasonSwitchover)); got == nil || got.err != nil {
+		t.Errorf("%+v", got)
+	}
+}
+
 // TestFailoverWithoutALeader names a standby, also in a paused or held role,
 // and leaves both as they are.
 func TestFailoverWithoutALeader(t *testing.T) {

@@ -98,7 +98,7 @@ func failOver(t *turn, in input) {
 	case s.led.term != 0 && s.living(s.led.pid) < 0 && s.byPID(s.led.pid) < 0:
 		refuse(fmt.Errorf("the leader, pid %d, is no worker of this supervisor: end it by hand", s.led.pid))
 		return
-	case s.led.term == 0 && s.owner.pid != 0 && s.change == nil:
+	case s.led.term == 0 && s.owner.pid != 0: // somebody is about to
 		refuse(fmt.Errorf("%w: %s", ErrBusy, s.why))
 		return
 	}
