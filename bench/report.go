@@ -44,8 +44,24 @@ func report(w io.Writer, before, after page.Machine, t *tables, alone []*row, qu
 	}
 	p("")
 	p("%d of %d goals are met in this run. An operation that must be ordered with other processes' is made of locked instructions,", met, goals)
-	p("which wait for each other and for all stores before them: what the rows called *floor* cost, it costs about at least. A goal")
-	p("below the floor's ratio is out of reach on this processor.")
+	p("which wait for each other and for all stores before them: what the rows called *floor* cost, it costs about at least. Where the")
+	p("goal is below the floor of its operation it is out of reach on this processor, whatever else the operation does or leaves out:")
+	p("")
+	by := map[string]*row{}
+	for _, r := range alone {
+		by[r.name] = r
+	}
+	for _, r := range alone {
+		f := by[floors[r.name]]
+		if f == nil || r.ratio <= r.goal {
+			continue
+		}
+		where := "the goal is above it: what remains are loads, calls and stores"
+		if f.ratio > r.goal {
+			where = "the goal is out of reach here"
+		}
+		p("- **%s**: goal %.3g, %s alone %.3g, this operation %.3g; %s.", r.name, r.goal, f.name, f.ratio, r.ratio, where)
+	}
 	p("")
 	for _, r := range alone {
 		p("- **%s**: %s", r.name, r.what)
@@ -95,4 +111,12 @@ func report(w io.Writer, before, after page.Machine, t *tables, alone []*row, qu
 			p("- %s", s)
 		}
 	}
+}
+
+// floors names for an operation the row that has its locked instructions alone.
+var floors = map[string]string{
+	"election, claim and step down": "floor: 3 CAS in two calls",
+	"lease, acquire and release":    "floor: 4 CAS",
+	"WithLease":                     "floor: 6 CAS",
+	"write as owner":                "floor: 2 CAS and a copy",
 }

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"fmt"
 	"sync"
 	"sync/atomic"
 
@@ -12,7 +13,10 @@ import (
 )
 
 // record is the payload: 48 bytes.
-type record struct{ N, A, B, C, D, E uint64 }
+type record struct {
+	N    uint64
+	Rest [5]uint64
+}
 
 const (
 	low, high = uint32(1000), uint32(2000) // pids of the classic verbs
@@ -29,7 +33,8 @@ type rig struct {
 	claim  *lease.Claim[record]      // low's, of held
 	word   *atomic.Uint64            // of held's mapping, used by nothing else
 	spare  [8]*atomic.Uint64         // more of them
-	full   [2]*heartbeat.Watchdog    // of tables with 64 and with 128 seats, all taken
+	cell   shm.Cell                  // of held's mapping, in a slot that nobody takes
+	full   [9]*heartbeat.Watchdog    // of a table with 64 seats and eight with 128, all taken
 
 	mutex  sync.Mutex
 	rw     sync.RWMutex
@@ -77,10 +82,15 @@ func (t *tables) open() (err error) {
 	for i := range r.spare {
 		r.spare[i] = seg.Seats[len(seg.Seats)-2-i].Lag
 	}
-	for i, n := range [...]int{64, 128} {
+	r.cell = shm.CellOf(seg.Writers[len(seg.Writers)-1].Cells[1])
+	for i := range r.full {
+		n := 128
+		if i == 0 {
+			n = 64
+		}
 		p := shm.DefaultParams()
 		p.Seats, p.Cell = n, 0
-		s, err := shm.Create(t.path([...]string{"seats64", "seats128"}[i]), p, nil)
+		s, err := shm.Create(t.path(fmt.Sprint("seats", i)), p, nil)
 		if err != nil {
 			return err
 		}

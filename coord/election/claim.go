@@ -78,7 +78,7 @@ func (e *Election) claim(a *Attempt) (Grant, Why, error) {
 		// C2
 		owner := s.Owner.Load()
 		pid, term := shm.UnpackOwner(owner)
-		if pid == 0 && !a.Stamp && e.takeVacant(a.PID, a.Seat, epoch, owner) {
+		if pid == 0 && !a.Stamp && a.Seat < 0 && e.takeVacant(a.PID, epoch, owner) != 0 {
 			return Grant{Term: term + 1, Reason: role.ReasonStepDown}, 0, nil
 		}
 		pause(pointClaimBeat)
@@ -241,17 +241,26 @@ func (e *Election) outranks(seat int, owner uint32) bool {
 // adopt puts term into the commit word, so that no earlier term can publish.
 // It is false if the lease was lost meanwhile.
 func (e *Election) adopt(pid uint32, term uint64, seen uint64) bool {
+	return e.seg.Commit.CompareAndSwap(seen, adopted(seen, term)) || e.adoptAgain(pid, term)
+}
+
+// adoptAgain is for when the commit word was not as it had been seen.
+func (e *Election) adoptAgain(pid uint32, term uint64) bool {
 	for {
-		c := shm.UnpackCommit(seen)
-		c.Term = shm.CommitTerm(term)
-		if e.seg.Commit.CompareAndSwap(seen, c.Pack()) {
-			return true
-		}
 		pause(pointClaimAdoptAgain)
-		seen = e.seg.Commit.Load()
+		seen := e.seg.Commit.Load()
 		pause(pointClaimAdoptOwner)
 		if e.seg.Owner.Load() != shm.PackOwner(pid, term) {
 			return false
 		}
+		pause(pointClaimAdopt)
+		if e.seg.Commit.CompareAndSwap(seen, adopted(seen, term)) {
+			return true
+		}
 	}
+}
+
+// adopted is the commit word seen with another term, and the same cell.
+func adopted(seen, term uint64) uint64 {
+	return seen&(1<<shm.CommitTermShift-1) | term<<shm.CommitTermShift
 }

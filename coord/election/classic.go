@@ -8,37 +8,6 @@ import "github.com/standbyd/standbyd/coord/shm"
 // it first saw the pid own, so that a handle which was closed and opened again
 // goes on.
 
-// TryClaim makes one attempt for pid, by the policy LowestPID: a lower pid
-// takes the lease from a healthy higher one. It returns the term; ErrHeld if
-// another has it, ErrInvalidPID. A claim by the owner itself changes nothing.
-func (e *Election) TryClaim(pid uint32, grace uint64) (term uint64, err error) {
-	// An owner in its own term (C3), and a vacant lease.
-	mine := e.remembered.Load()
-	s := e.hot
-	pause(pointClaimEpoch)
-	epoch := s.Epoch.Load()
-	pause(pointClaimOwner)
-	owner := s.Owner.Load()
-	switch {
-	case owner == mine && pid != 0 && owner>>ownerShift == uint64(pid):
-		pause(pointClaimBeat)
-		if alive(owner, s.Heartbeat[owner&1].Load()) {
-			return owner & shm.MaxTerm, nil
-		}
-	case owner>>ownerShift == 0 && valid(pid):
-		if e.takeVacant(pid, -1, epoch, owner) {
-			increment(&e.count.claims)
-			if e.first.Load() == pid {
-				e.remembered.Store(shm.PackOwner(pid, owner+1))
-			} else {
-				e.remember(pid, owner+1)
-			}
-			return owner + 1, nil
-		}
-	}
-	return e.tryClaim(pid, grace)
-}
-
 // ownerShift is where the pid begins in an owner word.
 const ownerShift = 42
 
@@ -179,6 +148,14 @@ func (e *Election) remember(pid uint32, term uint64) {
 	}
 	e.others[pid] = term
 	e.hasOthers.Store(true)
+}
+
+// rememberFirst remembers what was won for a pid that is not, or not yet, the
+// first.
+func (e *Election) rememberFirst(owner uint64) (term uint64, err error) {
+	pid, term := shm.UnpackOwner(owner)
+	e.remember(pid, term)
+	return term, nil
 }
 
 func (e *Election) forget(pid uint32) {

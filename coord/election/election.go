@@ -20,6 +20,8 @@ type Election struct {
 	hot *shm.HotWords // of seg, for the paths that are to be fast
 	// owned keeps Close from unmapping a segment that somebody else opened.
 	owned bool
+	// payload: a claim adopts the commit word.
+	payload bool
 
 	// The classic verbs name a pid only; the handle remembers the term that
 	// it won for that pid. One pid is the common case and fits in a word.
@@ -33,7 +35,9 @@ type Election struct {
 }
 
 // Attach makes a handle on a segment that the caller has opened and will close.
-func Attach(seg *shm.Segment) *Election { return &Election{seg: seg, hot: seg.Hot} }
+func Attach(seg *shm.Segment) *Election {
+	return &Election{seg: seg, hot: seg.Hot, payload: seg.HasPayload()}
+}
 
 // Option changes the parameters with which Create makes a segment.
 type Option func(*shm.Params)
@@ -53,7 +57,7 @@ func Create(path string, opts ...Option) (*Election, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Election{seg: seg, hot: seg.Hot, owned: true}, nil
+	return &Election{seg: seg, hot: seg.Hot, payload: seg.HasPayload(), owned: true}, nil
 }
 
 // Open makes a handle on the segment at path, which may have a payload.
@@ -62,7 +66,7 @@ func Open(path string) (*Election, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Election{seg: seg, hot: seg.Hot, owned: true}, nil
+	return &Election{seg: seg, hot: seg.Hot, payload: seg.HasPayload(), owned: true}, nil
 }
 
 // OpenOrCreate opens path, and creates it if it does not exist.

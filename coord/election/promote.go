@@ -120,7 +120,7 @@ func (e *Election) Promote(ctx context.Context, p Promotion) error {
 			s.Active.CompareAndSwap(mine, shm.PackOwner(0, p.Term))
 			return fmt.Errorf("lead in term %d: %w", p.Term, ErrLost)
 		}
-		if r := s.Ring(p.Term); r.Term.Load() == p.Term {
+		if r := e.entry(p.Term); r != nil {
 			if s.Params().Fence != shm.FenceToken {
 				r.FencedAt.Store(uint64(fenced))
 			}
@@ -143,7 +143,7 @@ func (e *Election) inFlight(term uint64) uint64 {
 // inherit passes on, through a term that was published and lost before it led,
 // what its predecessor left.
 func (e *Election) inherit(term, inFlight uint64) {
-	if r := e.seg.Ring(term); r.Term.Load() == term {
+	if r := e.entry(term); r != nil {
 		r.InFlight.Store(inFlight)
 	}
 }

@@ -43,8 +43,16 @@ func (e *Election) Ring() []RingEntry {
 // never written.
 func (e *Election) Entry(term uint64) (r RingEntry, ok bool) {
 	w := e.seg.Ring(term)
-	if term == 0 || term > shm.MaxTerm || w.Term.Load() != term {
+	if term == 0 || term > shm.MaxTerm {
 		return RingEntry{}, false
+	}
+	if w.Term.Load() != term {
+		// A classic claim of a vacant lease leaves its owner word alone.
+		pid, t := shm.UnpackOwner(w.Plain.Load())
+		if t != term {
+			return RingEntry{}, false
+		}
+		return RingEntry{Term: term, PID: pid, Seat: -1, Reason: role.ReasonStepDown}, true
 	}
 	r = RingEntry{
 		Term: term, PID: uint32(w.PID.Load()), Seat: int(int64(w.Seat.Load())) - 1, PreviousPID: uint32(w.Previous.Load()),
@@ -56,10 +64,26 @@ func (e *Election) Entry(term uint64) (r RingEntry, ok bool) {
 	return r, w.Term.Load() == term
 }
 
+// entry is the ring's entry of term, for stamps; nil if it was overwritten. A
+// term that was claimed plainly gets its entry here. Two that do this at once
+// may lose a stamp.
+func (e *Election) entry(term uint64) *shm.RingWords {
+	w := e.seg.Ring(term)
+	if w.Term.Load() == term {
+		return w
+	}
+	pid, t := shm.UnpackOwner(w.Plain.Load())
+	if t != term || term == 0 {
+		return nil
+	}
+	e.seg.RecordClaim(term, shm.ClaimRecord{PID: pid, Seat: -1, Reason: uint64(causeStepDown)})
+	return w
+}
+
 // StampEnd records when somebody first saw evidence that the owner of term had
 // ended; the first stamp stays.
 func (e *Election) StampEnd(term uint64, now int64) {
-	if w := e.seg.Ring(term); w.Term.Load() == term {
+	if w := e.entry(term); w != nil {
 		w.EndedAt.CompareAndSwap(0, uint64(now))
 	}
 }

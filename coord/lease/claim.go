@@ -47,23 +47,31 @@ func claimOf[T any](v View[T], h Held) *Claim[T] {
 // Read returns the value; ErrLost if the term is over.
 func (c *Claim[T]) Read() (v T, err error) {
 	p := c.view.p
-	for {
-		pause(pointReadCommit)
-		w := p.commit.Load()
-		cell := p.cells[w&cellBits>>32]
-		if cell == nil {
-			return v, ErrDamaged
-		}
+	h := p.hot
+	pause(pointReadCommit)
+	w := h.Commit.Load()
+	if cell := p.cells[w&cellBits>>32]; shm.PlainLoads && cell.Exists() {
 		pause(pointReadCell)
-		shm.LoadValue(&v, cell)
+		v = *shm.InPlace[T](cell)
 		pause(pointReadAgain)
-		if p.commit.Load() == w {
-			break
+		if h.Commit.Load() == w {
+			// Loaded after the value: see ReadAsOwner.
+			pause(pointReadOwner)
+			if h.Owner.Load() == c.owner {
+				return v, nil
+			}
 		}
 	}
-	// Loaded after the value: see ReadAsOwner.
+	return c.read()
+}
+
+// read is Read, from the beginning.
+func (c *Claim[T]) read() (v T, err error) {
+	if _, err = load(c.view.p, &v); err != nil {
+		return v, err
+	}
 	pause(pointReadOwner)
-	if p.owner.Load() != c.owner {
+	if c.view.p.hot.Owner.Load() != c.owner {
 		var zero T
 		return zero, ErrLost
 	}

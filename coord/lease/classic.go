@@ -23,46 +23,79 @@ func (l *OwnerLease[T]) Release(pid uint32) error { return l.e.StepDown(pid) }
 // was lost while it ran, and nothing was published. fn must not keep its
 // argument.
 //
-// A lease that pid held before is released too.
-func (l *OwnerLease[T]) WithLease(pid uint32, grace uint64, fn func(*T)) (err error) {
-	term, err := l.TryAcquire(pid, grace)
+// A lease that pid held before is released too. Who writes through the same
+// handle while fn runs, or in it, does so through a writer slot of its own,
+// which can fail with ErrNoWriterSlot.
+func (l *OwnerLease[T]) WithLease(pid uint32, grace uint64, fn func(*T)) error {
+	term, err := l.e.TryClaim(pid, grace)
 	if err != nil {
 		return err
 	}
-	value := l.with.borrow()
+	p := l.view.p
+	if !p.busy.tryLend() {
+		return l.withLease(pid, term, fn)
+	}
+	running := true
 	defer func() {
-		l.with.giveBack(value)
-		if rerr := l.Release(pid); err == nil {
+		if running { // fn has panicked
+			p.busy.unlock()
+			_ = l.e.StepDown(pid)
+		}
+	}()
+	if _, err = load(p, &l.with.value); err == nil {
+		fn(&l.with.value)
+		err = writeLocked(p, shm.PackOwner(pid, term), &l.with.value)
+	}
+	running = false
+	p.busy.unlock()
+	if rerr := l.e.StepDown(pid); err == nil {
+		err = rerr
+	}
+	return err
+}
+
+// withLease is the rest of WithLease while the handle writes or is lent.
+func (l *OwnerLease[T]) withLease(pid uint32, term uint64, fn func(*T)) (err error) {
+	defer func() {
+		if rerr := l.e.StepDown(pid); err == nil {
 			err = rerr
 		}
 	}()
-	owner := shm.PackOwner(pid, term)
-	if _, err = load(l.view.p, value); err != nil {
+	var value T
+	if _, err = load(l.view.p, &value); err != nil {
 		return err
 	}
-	fn(value)
-	return write(l.view.p, owner, value)
+	fn(&value)
+	return write(l.view.p, shm.PackOwner(pid, term), &value)
 }
 
 // ReadAsOwner returns the value; ErrNotOwner if pid does not own the lease.
 func (l *OwnerLease[T]) ReadAsOwner(pid uint32) (v T, err error) {
 	p := l.view.p
-	for {
-		c := p.commit.Load()
-		cell := p.cells[c&cellBits>>32]
-		if cell == nil {
-			return v, ErrDamaged
-		}
-		shm.LoadValue(&v, cell)
-		if p.commit.Load() == c {
-			break
+	h := p.hot
+	c := h.Commit.Load()
+	if cell := p.cells[c&cellBits>>32]; shm.PlainLoads && cell.Exists() {
+		v = *shm.InPlace[T](cell)
+		if h.Commit.Load() == c {
+			// The owner word is loaded after the value: it never holds a value
+			// twice, so whoever is the owner now was it all the while.
+			if o := h.Owner.Load(); o == l.mine.Load() && o>>42 == uint64(pid) {
+				return v, nil
+			}
 		}
 	}
-	// The owner word is loaded after the value: it never holds a value twice,
-	// so whoever is the owner now was it all the while.
-	if o := p.owner.Load(); (pid == 0 || o>>42 != uint64(pid) || o != l.mine.Load()) && !l.acts(pid, o) {
-		var zero T
+	return l.readAsOwner(pid)
+}
+
+// readAsOwner is ReadAsOwner, from the beginning.
+func (l *OwnerLease[T]) readAsOwner(pid uint32) (v T, err error) {
+	p := l.view.p
+	if _, err = load(p, &v); err != nil {
+		return v, err
+	}
+	if !l.acts(pid, p.hot.Owner.Load()) {
 		increment(&p.count.read.refused)
+		var zero T
 		return zero, ErrNotOwner
 	}
 	return v, nil
@@ -83,32 +116,21 @@ func (l *OwnerLease[T]) acts(pid uint32, o uint64) bool {
 // lease: then nothing was published. The first write of a handle takes a
 // writer slot, which can fail with ErrNoWriterSlot.
 func (l *OwnerLease[T]) WriteAsOwner(pid uint32, v T) error {
+	p := l.view.p
 	o := l.mine.Load()
-	if pid == 0 || o>>42 != uint64(pid) || o != l.view.p.owner.Load() {
-		if o = l.view.p.owner.Load(); !l.acts(pid, o) {
-			increment(&l.view.p.count.write.refused)
-			return ErrNotOwner
-		}
+	if o>>42 == uint64(pid) && o == p.hot.Owner.Load() {
+		return write(p, o, &v)
 	}
-	return write(l.view.p, o, &v)
+	if o = p.hot.Owner.Load(); l.acts(pid, o) {
+		return write(p, o, &v)
+	}
+	increment(&p.count.write.refused)
+	return ErrNotOwner
 }
 
 // Snapshot is the committed value and the term that owned it, for anyone: see
 // [View.Snapshot].
-func (l *OwnerLease[T]) Snapshot() (v T, term uint64) {
-	p := l.view.p
-	for {
-		c := p.commit.Load()
-		cell := p.cells[c&cellBits>>32]
-		if cell == nil {
-			return v, 0
-		}
-		shm.LoadValue(&v, cell)
-		if p.commit.Load() == c {
-			return v, termOf(c, p.owner.Load())
-		}
-	}
-}
+func (l *OwnerLease[T]) Snapshot() (v T, term uint64) { return l.view.Snapshot() }
 
 // Beat says that pid lives. In an epoch that was beaten already it writes
 // nothing. ErrNotOwner or ErrLost if pid does not own the lease, or has been

@@ -50,6 +50,8 @@
 // R9. Writes of one handle exclude each other; those of several handles of one
 // owner do not need to: they fill different cells, and the CAS of R6 puts them
 // in an order.
+// A WithLease keeps its handle's cells for as long as its function runs: who
+// writes through the same handle then has a slot beside it, like another handle.
 //
 // R10. The C under which a cell is chosen was loaded after the slot was taken,
 // so it shows what the slot's last holder committed.

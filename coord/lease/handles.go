@@ -47,13 +47,13 @@ func Handles() []Handle {
 	defer registry.Unlock()
 	all := make([]Handle, 0, len(registry.open))
 	for _, r := range slices.SortedFunc(maps.Keys(registry.open), func(a, b *registered) int { return cmp.Compare(a.number, b.number) }) {
-		owner, term := shm.UnpackOwner(r.p.owner.Load())
+		owner, term := shm.UnpackOwner(r.p.hot.Owner.Load())
 		w, n := &r.p.count, r.e.Counts()
 		all = append(all, Handle{
 			Path: r.p.seg.Path(), Type: r.kind, OpenedAt: r.at, Owner: owner, Term: term,
 			Claim:   Outcomes{OK: n.Claims, Refused: n.ClaimsRefused, Failed: n.ClaimsFailed},
 			Release: Outcomes{OK: n.Releases, Refused: n.ReleasesRefused},
-			Read:    w.read.outcomes(), Write: w.write.outcomes(),
+			Read:    w.read.outcomes(), Write: r.p.writes(),
 			Beat: Outcomes{OK: n.Beats, Refused: n.BeatsRefused},
 		})
 	}
@@ -117,13 +117,14 @@ func (c *counter) outcomes() Outcomes {
 	return Outcomes{OK: c.ok.Load(), Refused: c.refused.Load(), Failed: c.failed.Load()}
 }
 
-// add counts one that ended with err.
-func (c *counter) add(err error) {
-	if err == nil {
-		increment(&c.ok)
-		return
+// writes are those of the handle, with those made while it was lent.
+func (p *Payload) writes() Outcomes {
+	o := p.count.write.outcomes()
+	if aside := p.aside.Load(); aside != nil {
+		more := aside.writes()
+		o.OK, o.Refused, o.Failed = o.OK+more.OK, o.Refused+more.Refused, o.Failed+more.Failed
 	}
-	c.miss(err)
+	return o
 }
 
 // miss counts one that ended with err, which is not nil.

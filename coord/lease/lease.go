@@ -33,7 +33,8 @@ type OwnerLease[T any] struct {
 	with scratch[T]
 	// mine is the owner word under which the handle acted last: a cache of
 	// what the election remembers. A term that was given up never comes back,
-	// so an old word matches nothing.
+	// so an old word matches nothing; nor does what it holds at first, the last
+	// term of the last pid, so that it names nobody's pid 0.
 	mine shm.LocalWord
 
 	turn    chan struct{} // holds the one Acquire or claim of this handle
@@ -59,7 +60,7 @@ func Create[T any](path string, initial T, opts ...Option) (*OwnerLease[T], erro
 	seg, err := shm.Create(path, p, func(s *shm.Segment) error {
 		// The commit word of a new segment names cell 0 of slot 0. Whoever
 		// takes that slot writes cell 1 first.
-		shm.StoreValue(s.Writers[0].Cells[0], &initial)
+		shm.StoreValue(shm.CellOf(s.Writers[0].Cells[0]), &initial)
 		return nil
 	})
 	if err != nil {
@@ -104,8 +105,10 @@ func handle[T any](seg *shm.Segment) (*OwnerLease[T], error) {
 		return nil, err
 	}
 	e := election.Attach(seg)
-	return &OwnerLease[T]{view: *v, e: e, seg: seg, turn: make(chan struct{}, 1), closing: make(chan struct{}),
-		known: register(v.p, e, reflect.TypeFor[T]().String())}, nil
+	l := &OwnerLease[T]{view: *v, e: e, seg: seg, turn: make(chan struct{}, 1), closing: make(chan struct{}),
+		known: register(v.p, e, reflect.TypeFor[T]().String())}
+	l.mine.Store(shm.PackOwner(shm.MaxPID, shm.MaxTerm))
+	return l, nil
 }
 
 // View is the payload for those who read.

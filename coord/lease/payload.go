@@ -14,12 +14,11 @@ import (
 // which Close gives back; a process needs one Payload per segment, and writes
 // through one Payload exclude each other. Safe for concurrent use.
 type Payload struct {
-	seg    *shm.Segment
-	owner  *atomic.Uint64
-	commit *atomic.Uint64
-	// cells by the seven bits of the commit word that name one; nil where the
-	// segment has none.
-	cells [128][]atomic.Uint64
+	seg *shm.Segment
+	hot *shm.HotWords
+	// cells by the seven bits of the commit word that name one; nowhere where
+	// the segment has none.
+	cells [128]shm.Cell
 
 	_     [128]byte // the lock is written by every write, the rest by none
 	busy  writeLock
@@ -31,6 +30,8 @@ type Payload struct {
 	why   error  // of the last write that failed
 	done  bool
 
+	aside atomic.Pointer[Payload] // for writes while the handle is lent: see besideLent
+
 	_     [128]byte // what is counted is the owner's too
 	count counters
 }
@@ -38,10 +39,10 @@ type Payload struct {
 // PayloadOf is a new handle's access to the payload of seg, which must stay
 // open for as long as it is used.
 func PayloadOf(seg *shm.Segment) *Payload {
-	p := &Payload{seg: seg, owner: seg.Owner, commit: seg.Commit, slot: -1}
+	p := &Payload{seg: seg, hot: seg.Hot, slot: -1}
 	for i := range seg.Writers {
 		for c, cell := range seg.Writers[i].Cells {
-			p.cells[2*i+c] = cell
+			p.cells[2*i+c] = shm.CellOf(cell)
 		}
 	}
 	return p
@@ -57,7 +58,20 @@ func (p *Payload) Close() error {
 		p.slot, p.ready = -1, 0
 	}
 	p.done = true
+	if aside := p.aside.Load(); aside != nil {
+		return aside.Close()
+	}
 	return nil
+}
+
+// besideLent is the handle for writes of this process while a WithLease holds
+// p: inside its function, or from another goroutine. It takes a writer slot of
+// its own.
+func (p *Payload) besideLent() *Payload {
+	if p.aside.Load() == nil {
+		p.aside.CompareAndSwap(nil, PayloadOf(p.seg))
+	}
+	return p.aside.Load()
 }
 
 // fits checks that values of type t, size bytes long, can be this payload.
@@ -91,16 +105,22 @@ const (
 // Which of our cells is committed, if one is, changes by our own publishing
 // alone, and publish notices the rest.
 func (p *Payload) begin(owner uint64) bool {
-	return p.ready == owner && p.owner.Load() == owner || p.look(owner)
+	return p.ready == owner && p.hot.Owner.Load() == owner || p.look(owner)
 }
 
 // cell is the one to fill.
-func (p *Payload) cell() []atomic.Uint64 { return p.cells[p.next&cellBits>>32] }
+func (p *Payload) cell() shm.Cell { return p.cells[p.next&cellBits>>32] }
 
 // publish makes the cell that was filled the committed one. False if the
 // commit word has passed to another term.
 func (p *Payload) publish() bool {
-	return p.commit.CompareAndSwap(p.seen, p.next) && p.turn(p.next) || p.republish()
+	return p.hot.Commit.CompareAndSwap(p.seen, p.next) && p.published(p.next) || p.republish()
+}
+
+// failed counts a write that failed, and is the reason.
+func (p *Payload) failed() error {
+	p.count.write.miss(p.why)
+	return p.why
 }
 
 // look loads the commit word, and takes a writer slot if there is none yet and
@@ -108,11 +128,11 @@ func (p *Payload) publish() bool {
 func (p *Payload) look(owner uint64) bool {
 	p.ready, p.why = 0, ErrNotOwner
 	pause(pointLookCommit)
-	if !sameTerm(p.commit.Load(), owner) {
+	if !sameTerm(p.hot.Commit.Load(), owner) {
 		return false
 	}
 	pause(pointLookOwner)
-	if p.owner.Load() != owner {
+	if p.hot.Owner.Load() != owner {
 		return false
 	}
 	if p.slot < 0 {
@@ -130,7 +150,7 @@ func (p *Payload) look(owner uint64) bool {
 	// Loaded (again) after the slot was taken: what its last holder committed
 	// must be seen before a cell of it is chosen.
 	pause(pointLookAgain)
-	c := p.commit.Load()
+	c := p.hot.Commit.Load()
 	if !sameTerm(c, owner) {
 		return false
 	}
@@ -145,8 +165,8 @@ func (p *Payload) look(owner uint64) bool {
 // after is the commit word that follows c with the cell at.
 func after(c, at uint64) uint64 { return c>>39<<39 | at | uint64(uint32(c)+1) }
 
-// turn is for after a publish, of the word c.
-func (p *Payload) turn(c uint64) bool {
+// published is for after a publish, of the word c: the other cell is next.
+func (p *Payload) published(c uint64) bool {
 	p.seen, p.next = c, after(c, c&cellBits^cellBit)
 	return true
 }
@@ -157,14 +177,14 @@ func (p *Payload) turn(c uint64) bool {
 func (p *Payload) republish() bool {
 	for {
 		pause(pointPublishLoad)
-		c := p.commit.Load()
+		c := p.hot.Commit.Load()
 		if !sameTerm(c, p.ready) {
 			p.ready, p.why = 0, ErrNotOwner
 			return false
 		}
 		pause(pointPublishAgain)
-		if next := after(c, p.next&cellBits); p.commit.CompareAndSwap(c, next) {
-			return p.turn(next)
+		if next := after(c, p.next&cellBits); p.hot.Commit.CompareAndSwap(c, next) {
+			return p.published(next)
 		}
 	}
 }

@@ -10,6 +10,7 @@ import (
 	"os/exec"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -104,13 +105,19 @@ func beginHalf(p *Payload, owner uint64, r record) (*halfWrite, error) {
 		defer p.busy.unlock()
 		return nil, p.why
 	}
-	shm.StoreWords(p.cell()[:3], shm.Bytes(&r)[:24])
+	shm.StoreWords(p.words()[:3], shm.Bytes(&r)[:24])
 	return &halfWrite{p, r}, nil
+}
+
+// words are those of the cell to fill.
+func (p *Payload) words() []atomic.Uint64 {
+	at := p.next & cellBits >> 32
+	return p.seg.Writers[at/2].Cells[at%2]
 }
 
 func (h *halfWrite) finish() error {
 	defer h.p.busy.unlock()
-	shm.StoreWords(h.p.cell()[3:], shm.Bytes(&h.rest)[24:])
+	shm.StoreWords(h.p.words()[3:], shm.Bytes(&h.rest)[24:])
 	if !h.p.publish() {
 		return h.p.why
 	}

@@ -1,10 +1,10 @@
 package lease
 
 import (
+	"reflect"
 	"strings"
 	"testing"
 	"time"
-	"unsafe"
 
 	"github.com/standbyd/standbyd/coord/shm"
 )
@@ -102,7 +102,7 @@ func TestStructPayloadsOfEverySize(t *testing.T) {
 	accepts(t, [49]byte{48: 1}, [49]byte{48: 2})
 	accepts(t, [shm.MaxCell]byte{4095: 1}, [shm.MaxCell]byte{0: 1})
 	accepts(t, pageOf(1, 2), pageOf(3, 4))
-	if unsafe.Sizeof(page{}) != shm.MaxCell {
+	if reflect.TypeFor[page]().Size() != shm.MaxCell {
 		t.Fatal("page is not the largest payload")
 	}
 }

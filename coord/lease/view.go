@@ -39,34 +39,45 @@ func (v *View[T]) Payload() *Payload { return v.p }
 // takes can delay it.
 func (v *View[T]) Snapshot() (value T, term uint64) {
 	p := v.p
-	for {
-		pause(pointReadCommit)
-		c := p.commit.Load()
-		cell := p.cells[c&cellBits>>32]
-		if cell == nil {
-			return value, 0
-		}
+	h := p.hot
+	pause(pointReadCommit)
+	c := h.Commit.Load()
+	if cell := p.cells[c&cellBits>>32]; shm.PlainLoads && cell.Exists() {
 		pause(pointReadCell)
-		shm.LoadValue(&value, cell)
+		value = *shm.InPlace[T](cell)
 		pause(pointReadAgain)
-		if p.commit.Load() == c {
-			return value, termOf(c, p.owner.Load())
+		if h.Commit.Load() == c {
+			return value, termOf(c, h.Owner.Load())
 		}
 	}
+	return snapshot[T](p)
+}
+
+// snapshot is Snapshot, from the beginning.
+func snapshot[T any](p *Payload) (value T, term uint64) {
+	c, err := load(p, &value)
+	if err != nil {
+		return value, 0
+	}
+	return value, termOf(c, p.hot.Owner.Load())
 }
 
 // load copies the committed value and returns the commit word that it stood
-// under. (Rules R7 and R8.) The verbs that are to be fast have its loop in
-// their own body: a second call costs as much as the copy.
+// under. (Rules R7 and R8.) The verbs that are to be fast have its first turn in
+// their own body, in a straight line: a call costs as much as the copy.
 func load[T any](p *Payload, value *T) (commit uint64, err error) {
+	h := p.hot
 	for {
-		c := p.commit.Load()
+		pause(pointReadCommit)
+		c := h.Commit.Load()
 		cell := p.cells[c&cellBits>>32]
-		if cell == nil {
+		if !cell.Exists() {
 			return c, ErrDamaged
 		}
+		pause(pointReadCell)
 		shm.LoadValue(value, cell)
-		if p.commit.Load() == c {
+		pause(pointReadAgain)
+		if h.Commit.Load() == c {
 			return c, nil
 		}
 	}
@@ -78,20 +89,30 @@ func load[T any](p *Payload, value *T) (commit uint64, err error) {
 //
 // A write is begin, stores into the cell, publish. A process may be stopped or
 // killed between any two instructions of it.
-func write[T any](p *Payload, owner uint64, value *T) (err error) {
-	p.busy.lock()
-	pause(pointWriteOwner)
-	if !p.begin(owner) {
-		err = p.why
-	} else {
-		pause(pointFill)
-		shm.StoreValue(p.cell(), value)
-		pause(pointPublish)
-		if !p.publish() {
-			err = p.why
+func write[T any](p *Payload, owner uint64, value *T) error {
+	if !p.busy.tryLock() {
+		if p.busy.lent() {
+			return write(p.besideLent(), owner, value)
 		}
+		p.busy.lock()
 	}
-	p.count.write.add(err)
+	err := writeLocked(p, owner, value)
 	p.busy.unlock()
 	return err
+}
+
+// writeLocked is write by whoever holds the handle's lock.
+func writeLocked[T any](p *Payload, owner uint64, value *T) error {
+	pause(pointWriteOwner)
+	if !p.begin(owner) {
+		return p.failed()
+	}
+	pause(pointFill)
+	shm.StoreValue(p.cell(), value)
+	pause(pointPublish)
+	if !p.publish() {
+		return p.failed()
+	}
+	increment(&p.count.write.ok)
+	return nil
 }

@@ -33,6 +33,9 @@ type LoneWord struct {
 // ringEntry is an entry of the ring as it lies in the mapping.
 type ringEntry [ringEntrySize / 8]uint64
 
+// ringClaim is the word of a ringEntry that RecordPlainClaim writes.
+const ringClaim = offRingClaim / 8
+
 // These do not compile if the struct does not lie as the table in layout.go says.
 var (
 	_ = [1]struct{}{}[unsafe.Offsetof(HotWords{}.Heartbeat)-(offH0-offOwner)]

@@ -82,7 +82,8 @@ package shm
 //	72  ended at      CAS from 0 by whoever sees evidence first
 //	80  in flight     work that its leader had in flight at its end; before the active word moves on
 //	88  fenced at     before the active word moves on; 0 under fence "token"
-//	96 to 127 reserved
+//	96  plain claim   owner word of the latest term that was claimed here without an entry: nobody owned, no times
+//	104 to 127 reserved
 //
 //	writer: offset  name          written by
 //	0               phase         writer slot's taker       CAS
@@ -137,6 +138,7 @@ const (
 	seatSize       = 512
 	ringEntrySize  = 128
 	robustStride   = 8 // that of the list's nodes: see robust_linux_unsafe.go
+	offRingClaim   = 96
 	writerHeadSize = 128
 	cellAlign      = 64
 )

@@ -8,16 +8,16 @@ type ClaimRecord struct {
 	DetectedAt, ClaimedAt int64 // CLOCK_MONOTONIC nanoseconds, 0 unknown
 }
 
-// RecordPlainClaim is RecordClaim of a vacant lease without times.
-func (s *Segment) RecordPlainClaim(term uint64, pid uint32, seat int, reason uint64) {
-	e := &s.plain[int(term)&(len(s.plain)-1)]
-	if e[0] > term {
-		return
+// RecordPlainClaim notes the owner word of a term that was claimed while nobody
+// owned the lease, by one plain store beside the entry: it is on the path of the
+// claims that are to be fast, and a store waits in the processor until the one
+// before is done. Everything else in the entry is what an earlier term left
+// there, until [Segment.RecordClaim] makes the entry this term's. A later term
+// that stands there already is left alone.
+func (s *Segment) RecordPlainClaim(owner uint64) {
+	if e := &s.plain[int(owner)&(len(s.plain)-1)]; e[ringClaim]&MaxTerm < owner&MaxTerm {
+		e[ringClaim] = owner
 	}
-	e[0] = 0
-	e[1], e[2], e[3], e[4] = uint64(pid), uint64(seat+1), 0, reason
-	e[5], e[6], e[7], e[8], e[9], e[10], e[11] = 0, 0, 0, 0, 0, 0, 0
-	e[0] = term
 }
 
 // RecordClaim writes the ring's entry of term, with plain stores: it is on the

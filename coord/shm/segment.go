@@ -60,6 +60,9 @@ type RingWords struct {
 	Term, PID, Seat, Previous, Reason                   *atomic.Uint64
 	DetectedAt, ClaimedAt, ActiveAt, RetiredAt, EndedAt *atomic.Uint64
 	InFlight, FencedAt                                  *atomic.Uint64
+	// Plain is the owner word of the latest term that has only this word of
+	// the entry: see RecordPlainClaim.
+	Plain *atomic.Uint64
 }
 
 // WriterWords are one writer slot with its two cells.
@@ -164,7 +167,7 @@ func (s *Segment) bind() error {
 		s.ring[i] = RingWords{
 			Term: u(o), PID: u(o + 8), Seat: u(o + 16), Previous: u(o + 24), Reason: u(o + 32),
 			DetectedAt: u(o + 40), ClaimedAt: u(o + 48), ActiveAt: u(o + 56), RetiredAt: u(o + 64), EndedAt: u(o + 72),
-			InFlight: u(o + 80), FencedAt: u(o + 88),
+			InFlight: u(o + 80), FencedAt: u(o + 88), Plain: u(o + offRingClaim),
 		}
 	}
 	s.Writers = make([]WriterWords, s.geo.writers)

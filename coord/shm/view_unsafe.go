@@ -29,18 +29,8 @@ func Bytes[T any](p *T) []byte {
 	return unsafe.Slice((*byte)(unsafe.Pointer(p)), int(unsafe.Sizeof(*p)))
 }
 
-// storeValue copies *src over the first words of dst with plain stores.
-func storeValue[T any](dst []atomic.Uint64, src *T) {
-	if n := unsafe.Sizeof(*src); n > 0 {
-		dst = dst[:(n+7)/8]
-		*(*T)(unsafe.Pointer(&dst[0])) = *src
-	}
-}
+// words are the first n words of a cell that exists.
+func (c Cell) words(n int) []atomic.Uint64 { return unsafe.Slice(c.first, n) }
 
-// loadValue copies the first words of src to *dst with plain loads.
-func loadValue[T any](dst *T, src []atomic.Uint64) {
-	if n := unsafe.Sizeof(*dst); n > 0 {
-		src = src[:(n+7)/8]
-		*dst = *(*T)(unsafe.Pointer(&src[0]))
-	}
-}
+// valueOf is the value that lies in a cell that exists.
+func valueOf[T any](c Cell) *T { return (*T)(unsafe.Pointer(c.first)) }

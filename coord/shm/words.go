@@ -59,17 +59,21 @@ type Commit struct {
 
 const commitTermMask = 1<<25 - 1
 
+// CommitTermShift is where the term begins in a commit word; it goes up to the
+// highest bit.
+const CommitTermShift = 39
+
 // CommitTerm is the part of a term that the commit word holds.
 func CommitTerm(term uint64) uint32 { return uint32(term & commitTermMask) }
 
 // Pack joins the commit word.
 func (c Commit) Pack() uint64 {
-	return uint64(c.Term&commitTermMask)<<39 | uint64(c.Slot&63)<<33 | uint64(c.Cell&1)<<32 | uint64(c.Seq)
+	return uint64(c.Term&commitTermMask)<<CommitTermShift | uint64(c.Slot&63)<<33 | uint64(c.Cell&1)<<32 | uint64(c.Seq)
 }
 
 // UnpackCommit takes a commit word apart.
 func UnpackCommit(w uint64) Commit {
-	return Commit{Term: uint32(w >> 39), Slot: uint32(w>>33) & 63, Cell: uint32(w>>32) & 1, Seq: uint32(w)}
+	return Commit{Term: uint32(w >> CommitTermShift), Slot: uint32(w>>33) & 63, Cell: uint32(w>>32) & 1, Seq: uint32(w)}
 }
 
 // Phases of a seat and of a writer slot. The numbers are in files and
