@@ -22,8 +22,19 @@ import (
 // words, so it must not end before the process does; the thread's own timers
 // are exact, where the runtime's round to milliseconds; and its priority is its
 // own.
-func (m *Member) beatLoop(up chan<- struct{}) {
+func (m *Member) beatLoop(up chan struct{}) {
 	runtime.LockOSThread()
+	if proc.OnMainThread() {
+		// The main thread outlives the others where a process ends in pieces,
+		// and is not the one to tell of its end. While this goroutine holds
+		// it, another one gets another thread.
+		done := make(chan struct{})
+		go func() { defer close(done); m.beatLoop(up) }()
+		<-up
+		runtime.UnlockOSThread()
+		<-done
+		return
+	}
 	defer runtime.UnlockOSThread()
 	defer m.keepThread()()
 	close(up)

@@ -119,6 +119,22 @@ func TestAMemberThatLeavesFiresNothing(t *testing.T) {
 	second.expect("lead 2")
 }
 
+// claimant waits until one of two has the lease of term, and returns it first:
+// the order of candidates binds nobody for longer than a fraction of a millisecond.
+func (s *stage) claimant(term uint64, a, b *actor) (owner, other *actor) {
+	s.Helper()
+	var pid uint32
+	s.until(fmt.Sprintf("term %d has an owner", term), func() bool {
+		p, t := s.elec.Owner()
+		pid = p
+		return p != 0 && t == term
+	})
+	if int(pid) == b.cmd.Process.Pid {
+		a, b = b, a
+	}
+	return a, b
+}
+
 // Two that die one after the other before anybody has fenced the first: the
 // third fences both by finding them dead.
 func TestChainOfPredecessors(t *testing.T) {
@@ -128,12 +144,12 @@ func TestChainOfPredecessors(t *testing.T) {
 			s.lock = ""
 			a, b := s.enterPair("")
 			c := s.enter("")
-			s.racing(c)
+			s.racing(b, c)
 			// The gate keeps the second from leading: it has the lease, and the
 			// active word names the first.
 			s.elec.SetControl(gateAt(1))
 			a.signal(syscall.SIGKILL)
-			s.until("the second has the lease", func() bool { pid, term := s.elec.Owner(); return int(pid) == b.cmd.Process.Pid && term == 2 })
+			b, c = s.claimant(2, b, c)
 			if pid, term := s.elec.Active(); int(pid) != a.cmd.Process.Pid || term != 1 {
 				t.Fatalf("the active word names %d/%d", pid, term)
 			}
@@ -154,7 +170,7 @@ func TestChainWithAStoppedOne(t *testing.T) {
 	s.racing(c)
 	s.elec.SetControl(gateAt(1))
 	a.signal(syscall.SIGSTOP)
-	s.until("the second has the lease", func() bool { pid, term := s.elec.Owner(); return int(pid) == b.cmd.Process.Pid && term == 2 })
+	b, c = s.claimant(2, b, c)
 	b.signal(syscall.SIGKILL)
 	s.until("the third has the lease", func() bool { pid, term := s.elec.Owner(); return int(pid) == c.cmd.Process.Pid && term == 3 })
 	s.elec.SetControl(gateAt(3))
@@ -219,10 +235,47 @@ func TestPredecessorGoneUnderExiting(t *testing.T) {
 	}
 }
 
-// long is how often a test repeats what it does; more with SOAK.
-func long(rounds int) int {
-	if os.Getenv("SOAK") != "" {
-		return rounds * 20
+// A leader whose threads end goes on leading: the one whose end is a hint is
+// not among them.
+func TestThreadsThatEndAreNoHint(t *testing.T) {
+	s := newStage(t, func(p *shm.Params) { p.Fence = shm.FenceToken; p.Grace = 1 << 20 })
+	needsRobust(t, s)
+	leader, standby := s.enterPair("")
+	for range 5 {
+		leader.order("threads")
+		leader.expect("threads ended")
 	}
-	return rounds
+	s.epochs(10)
+	m, _ := s.member(leader)
+	n, _ := s.member(standby)
+	if w := s.seg.RobustWord(m.Seat, n.Seat).Load(); w != uint32(m.Robust)|shm.RobustWaiters {
+		t.Errorf("the standby's word is %#x, thread %d", w, m.Robust)
+	}
+	if _, term := s.elec.Owner(); term != 1 {
+		t.Errorf("term %d was claimed from a leader that lives", term)
+	}
+}
+
+// An execve fires the words of a process that lives. Where a process is to be
+// fenced, that proves nothing: only its missing beats count.
+func TestExecIsNoDeath(t *testing.T) {
+	if _, err := os.Stat("/bin/sleep"); err != nil {
+		t.Skip(err)
+	}
+	s := newStage(t, func(p *shm.Params) { p.Grace = 100 })
+	leader, standby := s.enterPair("")
+	m, _ := s.member(leader)
+	n, _ := s.member(standby)
+	began := s.elec.Epoch()
+	leader.order("exec")
+	standby.expect("lead 2")
+	if r, _ := s.elec.Entry(2); r.Reason != role.ReasonHang || s.elec.Epoch()-began < 100 {
+		t.Errorf("taken after %d epochs, for the reason %q", s.elec.Epoch()-began, r.Reason)
+	}
+	if w := s.seg.RobustWord(m.Seat, n.Seat).Load(); m.Robust != 0 && w&shm.RobustDied == 0 {
+		t.Errorf("the execve did not fire the word: %#x", w)
+	}
+	if st := leader.status(); !st.Signaled() || st.Signal() != syscall.SIGKILL {
+		t.Errorf("the process was not fenced: %v", st)
+	}
 }

@@ -102,6 +102,18 @@ func puppet() int {
 					runtime.Goexit()
 				case "stall":
 					moving = false
+				case "threads":
+					// A goroutine that returns while it is locked takes its thread along.
+					var all sync.WaitGroup
+					for range 200 {
+						all.Go(func() { runtime.LockOSThread() })
+					}
+					all.Wait()
+					say("threads ended")
+				case "exec":
+					if err := syscall.Exec("/bin/sleep", []string{"sleep", "1000"}, nil); err != nil {
+						say("exec %v", err)
+					}
 				case "resign":
 					say("resign %v", l.Resign(context.Background()))
 				case "mark":

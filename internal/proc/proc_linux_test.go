@@ -17,6 +17,8 @@ func TestMain(m *testing.M) {
 	switch os.Getenv("PROC_TEST_ROLE") {
 	case "sleep":
 		time.Sleep(time.Hour)
+	case "restless":
+		restless()
 	case "main-thread-exits":
 		// The main thread ends, as C's pthread_exit would do it, and others live on.
 		runtime.LockOSThread()

@@ -49,3 +49,7 @@ func HurryThread(p Pace) (back func(), err error) {
 	}
 	return back, nil
 }
+
+// OnMainThread reports whether the caller runs on the thread with which the
+// process began. It means something while the goroutine is locked to it.
+func OnMainThread() bool { return unix.Gettid() == unix.Getpid() }

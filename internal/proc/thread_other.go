@@ -11,3 +11,6 @@ func HurryThread(p Pace) (back func(), err error) {
 	}
 	return func() {}, err
 }
+
+// OnMainThread is not known on this system.
+func OnMainThread() bool { return false }
