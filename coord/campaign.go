@@ -112,7 +112,7 @@ func (m *Member) claim(ctx, leading context.Context, managed bool) (*Leadership,
 		if err := m.stopped(ctx); err != nil {
 			return nil, err
 		}
-		in := m.ready.Load() && (!m.candidate.Load().NoFailover || m.elec.Control().Nominee == m.seat.Number())
+		in := m.ready.Load() && m.seat.Admitted() && (!m.candidate.Load().NoFailover || m.elec.Control().Nominee == m.seat.Number())
 		m.race(in)
 		pid, term := m.elec.Owner()
 		w.follow(m, pid, term)

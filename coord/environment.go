@@ -21,6 +21,7 @@ const (
 	envPriority   = "STANDBYD_PRIORITY"
 	envNoFailover = "STANDBYD_NOFAILOVER"
 	envDetect     = "STANDBYD_DETECT"
+	envAdmission  = "STANDBYD_ADMISSION"
 )
 
 // environment is what a process was told at its launch.
@@ -33,6 +34,7 @@ type environment struct {
 	notify     string
 	priority   int32
 	noFailover bool
+	admission  bool // the supervisor says when this worker may contend
 	listeners  []listenFD
 }
 
@@ -78,6 +80,7 @@ func readEnvironment(getenv func(string) string) (environment, error) {
 		e.priority = int32(n)
 	}
 	e.noFailover = getenv(envNoFailover) == "1"
+	e.admission = getenv(envAdmission) == "1"
 	fds, err := parseListenFDs(getenv(envListenFDs))
 	if err != nil {
 		return e, err

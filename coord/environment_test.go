@@ -12,7 +12,7 @@ import (
 func TestReadEnvironment(t *testing.T) {
 	full := map[string]string{
 		envRole: "kv", envWorker: "kv-2", envIndex: "2", envSegment: "/run/s", envSegmentFD: "5",
-		envListenFDs: "http=3,admin=4", envNotify: "/run/n", envPriority: "-7", envNoFailover: "1",
+		envListenFDs: "http=3,admin=4", envNotify: "/run/n", envPriority: "-7", envNoFailover: "1", envAdmission: "1",
 	}
 	e, err := readEnvironment(func(k string) string { return full[k] })
 	if err != nil {
@@ -20,7 +20,7 @@ func TestReadEnvironment(t *testing.T) {
 	}
 	want := environment{
 		role: "kv", worker: "kv-2", index: 2, segment: "/run/s", segmentFD: 5, notify: "/run/n",
-		priority: -7, noFailover: true, listeners: []listenFD{{"http", 3}, {"admin", 4}},
+		priority: -7, noFailover: true, admission: true, listeners: []listenFD{{"http", 3}, {"admin", 4}},
 	}
 	if !reflect.DeepEqual(e, want) {
 		t.Errorf("got %+v, want %+v", e, want)

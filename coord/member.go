@@ -192,7 +192,7 @@ func newMember(ctx context.Context, env environment, o options, mp *mapping, hel
 	}
 	m.launchedBy = m.launcher()
 	m.reclaim()
-	m.seat, err = m.table.Join(self, heartbeat.JoinOptions{Index: env.index, Candidate: *m.candidate.Load()})
+	m.seat, err = m.table.Join(self, heartbeat.JoinOptions{Index: env.index, Unadmitted: env.admission, Candidate: *m.candidate.Load()})
 	if err != nil {
 		return nil, err
 	}

@@ -26,6 +26,7 @@ type Member struct {
 	Racing      bool // would claim now: neither leads nor is in a back-off
 	Last        bool // it failed as leader a moment ago: all others go first
 	Watched     bool // reports progress: while it leads, none for the segment's limit is a hang
+	Unadmitted  bool // waits for the supervisor's consent, and does not contend before
 	Candidate   Candidate
 	BeatEpoch   uint64
 	Progress    uint64
@@ -61,8 +62,9 @@ func read(w *shm.SeatWords, seat int) (Member, bool) {
 		Index:    int(int64(w.Index.Load())) - 1, JoinSeq: w.JoinSeq.Load(),
 		Ready: status&shm.StatusReady != 0, Waiting: status&shm.StatusWaiting != 0, Idle: status&shm.StatusIdle != 0,
 		Racing: status&shm.StatusRacing != 0, Last: status&shm.StatusLast != 0, Watched: status&shm.StatusWatched != 0,
-		Candidate: Candidate{Priority: int32(cand >> 32), NoFailover: cand&1 != 0, Lag: w.Lag.Load()},
-		BeatEpoch: w.Beat.Load(), Progress: w.Progress.Load(), InFlight: w.InFlight.Load(),
+		Unadmitted: status&shm.StatusUnadmitted != 0,
+		Candidate:  Candidate{Priority: int32(cand >> 32), NoFailover: cand&1 != 0, Lag: w.Lag.Load()},
+		BeatEpoch:  w.Beat.Load(), Progress: w.Progress.Load(), InFlight: w.InFlight.Load(),
 		Robust: w.Robust.Load(), Ways: w.Ways.Load(),
 	}
 	return m, w.Phase.Load() == before

@@ -34,6 +34,9 @@ func (s *Seat) Member() Member {
 // took us for dead.
 func (s *Seat) Held() bool { return s.w.Phase.Load() == s.phase }
 
+// Admitted is false as long as the member waits for the supervisor's consent.
+func (s *Seat) Admitted() bool { return s.w.Status.Load()&shm.StatusUnadmitted == 0 }
+
 // SetReady says whether this member can take over now.
 func (s *Seat) SetReady(on bool) { s.set(shm.StatusReady, on) }
 

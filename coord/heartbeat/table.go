@@ -21,6 +21,7 @@ func NewTable(seg *shm.Segment) *Table { return &Table{seg: seg} }
 type JoinOptions struct {
 	Index      int  // worker index, -1 none
 	Supervisor bool // takes SupervisorSeat
+	Unadmitted bool // does not contend before the supervisor has called Admit
 	Candidate  Candidate
 }
 
@@ -91,6 +92,9 @@ func (t *Table) take(i int, self proc.Identity, o JoinOptions) *Seat {
 	w.Beat.Store(t.seg.Epoch.Load())
 	w.Progress.Store(0)
 	w.Status.Store(0)
+	if o.Unadmitted {
+		w.Status.Store(shm.StatusUnadmitted)
+	}
 	w.InFlight.Store(0)
 	w.Robust.Store(0)
 	w.Ways.Store(0)
@@ -165,6 +169,19 @@ func (t *Table) SetLast(seat int, pid uint32, on bool) {
 		w.Status.Or(shm.StatusLast)
 	default:
 		w.Status.And(^shm.StatusLast)
+	}
+}
+
+// Admit lets the member with pid in that seat contend, and wakes it. Only the
+// supervisor calls it; whoever sits there by then otherwise is left alone.
+func (t *Table) Admit(seat int, pid uint32) {
+	if seat < 0 || seat >= len(t.seg.Seats) {
+		return
+	}
+	w := &t.seg.Seats[seat]
+	if p := shm.UnpackPhase(w.Phase.Load()); p.Phase == shm.PhaseJoined && p.PID == pid {
+		w.Status.And(^shm.StatusUnadmitted)
+		t.Wake(seat)
 	}
 }
 

@@ -54,7 +54,7 @@ package shm
 //	48            join sequence   joining member
 //	128           beat            the member                epoch of its last sign of life
 //	136           progress        the member                counter
-//	144           status          the member                bit 0 ready, 1 waiting, 2 idle, 3 racing, 5 watched
+//	144           status          the member                bit 0 ready, 1 waiting, 2 idle, 3 racing, 5 watched; 6 unadmitted, cleared by the supervisor
 //	152           candidate       the member                priority (int32)<<32 | no-failover bit
 //	160           lag             the member
 //	168           in flight       the member                one bit per unit of work

@@ -109,6 +109,10 @@ const (
 	StatusRacing  uint64 = 1 << 3 // would claim now: neither leads nor is in a back-off
 	StatusLast    uint64 = 1 << 4 // the supervisor's word: it failed as leader a moment ago, others go first
 	StatusWatched uint64 = 1 << 5 // reports progress: while it leads, none for the limit is a hang
+
+	// StatusUnadmitted is set by a member that joins and cleared by the
+	// supervisor: until then it does not contend, however ready it is.
+	StatusUnadmitted uint64 = 1 << 6
 )
 
 // Bits of a seat's ways word: by what its member's death is noticed, how it
