@@ -154,7 +154,7 @@ func (r *roleLoop) place(living []adoptee) {
 	}
 	r.posts = make([]*post, places)
 	for i := range r.posts {
-		r.posts[i] = &post{}
+		r.posts[i] = &post{deaths: deathLog{r.paths.deaths(r.st.workers[i].name), -1}}
 	}
 	for _, a := range living {
 		w := &r.st.workers[a.Index]
@@ -164,10 +164,11 @@ func (r *roleLoop) place(living []adoptee) {
 		}
 		opened := make(chan struct{})
 		close(opened)
-		l := &life{process: a.process, group: r.sup.groups.ours(r.config.Name, a.Cgroup), started: a.StartedAt, opened: opened}
+		l := &life{process: a.process, group: r.sup.groups.ours(r.config.Name, a.Cgroup), started: a.StartedAt, opened: opened, endProbe: func() {}}
 		r.posts[a.Index].life = l
 		w.pid, w.started, w.restarts, w.lot, w.wanted = a.Identity.PID, a.StartedAt, a.Restarts, lotStarting, !w.extra
-		w.startAt = proc.MonoNow()
+		w.startAt = proc.MonoNow() - int64(max(time.Since(a.StartedAt), 0))
+		w.vitals = vitals{limit: r.config.Watchdog, said: a.Ready, admitted: a.Ready}
 		w.due = now().after(r.config.StartTimeout)
 		r.emit(Event{Type: EventWorkerAdopted, Worker: w.name, PID: w.pid})
 		r.watch(a.Index, l)

@@ -103,11 +103,22 @@ type RoleConfig struct {
 	Scheduling Scheduling
 
 	Restart         Restart
+	RestartOn       []string      // exit statuses and signals ("3", "HUP") after which it is, whatever Restart says
+	NoRestartOn     []string      // the same for: it is not
 	RestartDelay    time.Duration // first back-off, doubled with each failure in a row, with jitter
 	RestartMaxDelay time.Duration
 	Burst           int           // ends within BurstPer before the worker counts as failed
 	BurstPer        time.Duration //
 	CoolDown        time.Duration // after which a failed worker, or a held role, is tried again
+
+	// Ready is what a worker must show before it counts as ready and may
+	// contend. Without it a member says so in its seat, and a program that takes
+	// no seat by READY=1.
+	Ready Probe
+	// Health is asked of a worker that is ready. One that fails is ended and
+	// started again, if another one is in health; a leader, if a standby is.
+	Health   Probe
+	Watchdog time.Duration // a worker that says no WATCHDOG=1 for this long is killed; 0: off
 
 	StartTimeout    time.Duration // from exec to ready
 	StopTimeout     time.Duration // from StopSignal to SIGKILL
@@ -161,8 +172,11 @@ func DefaultRole() RoleConfig {
 		Preempt: PreemptSticky, Proof: ProofGone, Fence: FenceProcess,
 		Payload: 48, Scheduling: SchedulingNormal,
 		Restart:      RestartAlways,
+		NoRestartOn:  []string{"125"},
 		RestartDelay: 100 * time.Millisecond, RestartMaxDelay: 30 * time.Second,
 		Burst: 10, BurstPer: time.Minute, CoolDown: time.Minute,
+		Ready:        Probe{Interval: time.Second, Timeout: time.Second, Threshold: 1},
+		Health:       Probe{Interval: 5 * time.Second, Timeout: 2 * time.Second, Threshold: 3},
 		StartTimeout: 30 * time.Second, StopTimeout: 10 * time.Second, StopSignal: "TERM",
 		DrainTimeout: 5 * time.Second, FenceTimeout: 10 * time.Second,
 		Failovers: 5, Per: time.Minute, Probation: 10 * time.Second,

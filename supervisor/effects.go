@@ -2,6 +2,7 @@ package supervisor
 
 import (
 	"syscall"
+	"time"
 
 	"github.com/standbyd/standbyd/coord/role"
 )
@@ -27,7 +28,13 @@ type (
 	// word, retire from the active word (unless the fence is the tree), kill
 	// the process group while the zombie pins its number, keep the last words,
 	// reap. inExited follows.
-	doBury struct{ index int }
+	// What is known of the death goes to the worker's death history before that.
+	doBury struct {
+		index  int
+		cause  string // "": as the exit says
+		led    bool
+		uptime time.Duration
+	}
 	// doRelease gives back what was acquired for the worker's last process and
 	// takes it off the list on disk.
 	doRelease struct{ index int }
@@ -38,6 +45,19 @@ type (
 		reply reply[signalled]
 	}
 	doKillGroup struct{ index int }
+	// doProbe ends the probe of the worker's present process and begins another
+	// one, or none: inProbed for each try.
+	doProbe struct {
+		index int
+		kind  probeKind
+	}
+	// doAdmit lets the member in that seat contend, if it still is pid.
+	doAdmit struct {
+		seat int
+		pid  uint32
+	}
+	// doList writes the list of processes anew, for the next supervisor.
+	doList struct{}
 	// doHit takes the time and causes the drill's fault: by a signal, or by an
 	// order in the segment that package coord obeys. inHit follows.
 	doHit struct {
@@ -83,6 +103,9 @@ func (doBury) performed()         {}
 func (doRelease) performed()      {}
 func (doSignal) performed()       {}
 func (doKillGroup) performed()    {}
+func (doProbe) performed()        {}
+func (doAdmit) performed()        {}
+func (doList) performed()         {}
 func (doHit) performed()          {}
 func (doLast) performed()         {}
 func (doUnorder) performed()      {}

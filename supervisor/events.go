@@ -15,7 +15,9 @@ const (
 	EventRoleState         EventType = "role-state"     // Text: "led -> vacant: reason"
 	EventWorkerStarted     EventType = "worker-started" // a process exists
 	EventWorkerReady       EventType = "worker-ready"
-	EventWorkerExited      EventType = "worker-exited" // follows worker-started of the same PID; before any new start
+	EventWorkerUnhealthy   EventType = "worker-unhealthy" // its health probe failed too often, or it broke its watchdog
+	EventWorkerHealthy     EventType = "worker-healthy"   // follows worker-unhealthy of the same PID
+	EventWorkerExited      EventType = "worker-exited"    // follows worker-started of the same PID; before any new start
 	EventWorkerBackoff     EventType = "worker-backoff"
 	EventWorkerFailed      EventType = "worker-failed"
 	EventWorkerAdopted     EventType = "worker-adopted"

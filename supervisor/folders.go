@@ -15,14 +15,18 @@ const socketName = "notify.sock"
 
 func rolesDir(runtimeDir string) string { return filepath.Join(runtimeDir, "roles") }
 
-type rolePaths struct{ dir, logs string }
+type rolePaths struct{ dir, logs, ends string }
 
 func (p rolePaths) segment(generation uint64) string {
 	return filepath.Join(p.dir, fmt.Sprintf("segment.%d", generation))
 }
-func (p rolePaths) socket() string       { return filepath.Join(p.dir, socketName) }
-func (p rolePaths) workers() string      { return filepath.Join(p.dir, "workers.json") }
-func (p rolePaths) fifo(i int) string    { return filepath.Join(p.dir, fmt.Sprintf("%d.fifo", i)) }
+func (p rolePaths) socket() string     { return filepath.Join(p.dir, socketName) }
+func (p rolePaths) workers() string    { return filepath.Join(p.dir, "workers.json") }
+func (p rolePaths) fifo(i int) string  { return filepath.Join(p.dir, fmt.Sprintf("%d.fifo", i)) }
+func (p rolePaths) ready(i int) string { return filepath.Join(p.dir, fmt.Sprintf("%d.ready", i)) }
+func (p rolePaths) deaths(worker string) string {
+	return filepath.Join(p.ends, worker+".jsonl")
+}
 func (p rolePaths) plugins() string      { return filepath.Join(p.dir, "p") }
 func (p rolePaths) hookDir(i int) string { return filepath.Join(p.plugins(), fmt.Sprint(i)) }
 func (p rolePaths) log(worker string) string {
@@ -66,7 +70,7 @@ func prepareFolders(runtimeDir, stateDir string) error {
 	if err := os.MkdirAll(rolesDir(runtimeDir), mode); err != nil {
 		return &ConfigError{Field: "runtime_dir", Msg: "cannot be used", Err: err}
 	}
-	for _, dir := range []string{stateDir, logsDir(stateDir)} {
+	for _, dir := range []string{stateDir, logsDir(stateDir), deathsDir(stateDir)} {
 		if err := os.MkdirAll(dir, 0o750); err != nil {
 			return &ConfigError{Field: "state_dir", Msg: "cannot be made", Err: err}
 		}

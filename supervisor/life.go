@@ -22,6 +22,7 @@ import (
 type post struct {
 	output output // of the FIFO that is stdout and stderr
 	life   *life  // nil: no process
+	deaths deathLog
 }
 
 // life is everything that was acquired for one process of a worker. release
@@ -32,10 +33,15 @@ type life struct {
 	started time.Time
 	opened  chan struct{} // closed when the gate has been opened, or could not be
 	openErr error         // why the program did not run; read after opened
+
+	endProbe func() // ends what asks the process; never nil
 }
 
 // release is called once, after the process was reaped or given up.
-func (l *life) release() { l.process.Close() }
+func (l *life) release() {
+	l.endProbe()
+	l.process.Close()
+}
 
 // launch starts the process of a worker: it exists, is listed on disk, and
 // only then executes its program.
@@ -45,6 +51,13 @@ func (r *roleLoop) launch(i int) (pid int, err error) {
 		return 0, err
 	}
 	defer spec.Stdout.Close()
+	if fd := r.config.Ready.FD; fd != 0 {
+		if spec.Ready, err = r.readyFile(i); err != nil {
+			return 0, err
+		}
+		defer spec.Ready.Close()
+		spec.ReadyFD = fd
+	}
 	group, err := r.group(i)
 	if err != nil {
 		return 0, err
@@ -59,7 +72,7 @@ func (r *roleLoop) launch(i int) (pid int, err error) {
 		}
 		return 0, err
 	}
-	l := &life{process: process, group: group, started: time.Now(), opened: make(chan struct{})}
+	l := &life{process: process, group: group, started: time.Now(), opened: make(chan struct{}), endProbe: func() {}}
 	r.posts[i].life = l
 	err = r.saveWorkers()
 	if err == nil && group != nil {
@@ -164,6 +177,12 @@ func (r *roleLoop) environment(i int) []string {
 	if r.config.WorkerOptions[i].NoFailover {
 		env = append(env, "STANDBYD_NOFAILOVER=1")
 	}
+	if r.config.Ready.isSet() {
+		env = append(env, "STANDBYD_ADMISSION=1")
+	}
+	if r.config.Watchdog > 0 {
+		env = append(env, "WATCHDOG_USEC="+strconv.FormatInt(r.config.Watchdog.Microseconds(), 10))
+	}
 	return lastOnly(env)
 }
 
@@ -191,8 +210,10 @@ func lastOnly(env []string) []string {
 
 // bury draws the conclusions of a process's end, in the order that doBury
 // states. The disk and the reaping are waited for aside.
-func (r *roleLoop) bury(i int) {
+func (r *roleLoop) bury(e doBury) {
+	i := e.index
 	l := r.posts[i].life
+	l.endProbe()
 	id := l.process.Identity()
 	ended := proc.MonoNow()
 	if r.seg != nil && r.seg.broken == nil {
@@ -202,7 +223,7 @@ func (r *roleLoop) bury(i int) {
 		r.emit(Event{Type: EventWarning, Worker: r.st.workers[i].name, PID: id.PID, Text: err.Error()})
 	}
 	r.next(inLook{})
-	out, name := r.posts[i].output, r.st.workers[i].name
+	out, name, deaths := r.posts[i].output, r.st.workers[i].name, &r.posts[i].deaths
 	go func() {
 		<-l.opened
 		// Children in groups of their own escaped the kill. They tell by their
@@ -213,6 +234,14 @@ func (r *roleLoop) bury(i int) {
 		exit := exitOf(l)
 		exit.LastLines = words
 		l.process.Reap()
+		d := Death{At: exit.At, PID: id.PID, Cause: e.cause, Code: exit.Code, Signal: exit.Signal,
+			UptimeMS: e.uptime.Milliseconds(), Leader: e.led, Lines: clipped(words)}
+		if d.Cause == "" {
+			d.Cause = describeExit(exit)
+		}
+		if err := deaths.add(d); err != nil {
+			r.emit(Event{Type: EventWarning, Worker: name, Text: err.Error()})
+		}
 		r.tell(inExited{index: i, pid: id.PID, exit: exit})
 	}()
 }

@@ -11,6 +11,7 @@ import (
 	"os/signal"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"syscall"
@@ -56,6 +57,7 @@ var workers = map[string]func() int{
 	"serve":    func() int { return work(serveInLead) },
 	"deaf":     func() int { os.Unsetenv("NOTIFY_SOCKET"); return work(serveInLead) },
 	"forks":    func() int { fork(); return work() },
+	"status":   func() int { n, _ := strconv.Atoi(os.Getenv("TEST_STATUS")); return n },
 }
 
 // fork leaves a child in a session of its own.

@@ -44,6 +44,12 @@ type (
 		exit       Exit
 		jitter     float64
 	}
+	// inProbed: one try of a probe has ended; err is why it failed.
+	inProbed struct {
+		index, pid int
+		kind       probeKind
+		err        error
+	}
 )
 
 // Inputs for the role.
@@ -135,6 +141,16 @@ type (
 		hit   reply[DrillHit]
 		reply reply[Record]
 	}
+	// inNotify: a process has written to the role's socket. line is the process,
+	// those above it and the leader of its group; mainLine the same for the pid
+	// that it named in MAINPID.
+	inNotify struct {
+		pid            int
+		line, mainLine []int
+		fields         map[string]string
+	}
+	// inFrozen: the supervisor did not run for so long.
+	inFrozen struct{ gap time.Duration }
 	// inSignal asks for a signal to a worker; index -1 means the leader.
 	inSignal struct {
 		index int
@@ -164,6 +180,7 @@ type seatView struct {
 	pid      uint32
 	ready    bool
 	racing   bool // would claim now
+	waits    bool // for our consent to contend; not ready then
 	bars     bool // wants no leadership by failover
 	last     bool // goes after all others, says the segment
 	watched  bool // reports progress
@@ -202,6 +219,9 @@ func (inLaunched) sealed()   {}
 func (inUnlaunched) sealed() {}
 func (inEnded) sealed()      {}
 func (inExited) sealed()     {}
+func (inProbed) sealed()     {}
+func (inNotify) sealed()     {}
+func (inFrozen) sealed()     {}
 func (inHooked) sealed()     {}
 func (inSeen) sealed()       {}
 func (inLost) sealed()       {}

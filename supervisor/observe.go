@@ -20,10 +20,9 @@ func observe(t *turn, in input) {
 	}
 	t.watchLeader()
 	for i := range s.workers {
-		if w := &s.workers[i]; w.pid != 0 && w.lot != lotEnded {
-			t.word(i, t.view(w))
-		}
+		t.look(i)
 	}
+	t.admit()
 	t.watchClaim()
 	t.watchPace()
 }
@@ -37,10 +36,14 @@ func (t *turn) view(w *worker) word {
 		}
 		return wDraining
 	}
+	ready := t.readyUnseated(w)
 	for _, v := range s.seats {
-		if v.pid == uint32(w.pid) && v.ready {
-			return wStandby
+		if v.pid == uint32(w.pid) {
+			ready = v.ready && t.admitted(w)
 		}
+	}
+	if ready {
+		return wStandby
 	}
 	return wWarming
 }
@@ -74,6 +77,9 @@ func (t *turn) whyLost() role.Reason {
 	}
 	if c := s.change; c != nil && c.term == s.led.term && (c.forced || s.living(s.led.pid) >= 0) {
 		return c.reason()
+	}
+	if s.condemned == s.led.term {
+		return role.ReasonHang
 	}
 	if e := t.entryAfter(s.led.term); e != nil && e.reason != "" {
 		return e.reason
@@ -167,6 +173,9 @@ func (t *turn) reasonOf(term uint64) role.Reason {
 	}
 	if c := s.change; c != nil && c.term < term && c.forced && (before == nil || before.term <= c.term) {
 		return role.ReasonForced
+	}
+	if before != nil && s.condemned == before.term {
+		return role.ReasonHang
 	}
 	e := t.entry(term)
 	if before != nil {

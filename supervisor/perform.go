@@ -22,7 +22,16 @@ func (r *roleLoop) perform(e effect) {
 		}
 		r.next(inLaunched{index: e.index, pid: pid})
 	case doBury:
-		r.bury(e.index)
+		r.bury(e)
+	case doProbe:
+		r.probe(e.index, e.kind)
+	case doAdmit:
+		r.touch(func(u *segmentUse) { u.table.Admit(e.seat, e.pid) })
+		r.next(inLook{})
+	case doList:
+		if err := r.saveWorkers(); err != nil {
+			r.emit(Event{Type: EventWarning, Text: err.Error()})
+		}
 	case doRelease:
 		r.release(e.index)
 	case doSignal:

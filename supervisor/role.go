@@ -2,6 +2,7 @@ package supervisor
 
 import (
 	"math/rand/v2"
+	"strconv"
 	"sync/atomic"
 	"time"
 
@@ -38,12 +39,13 @@ type roleLoop struct {
 	backlog   []input        // made by effects, taken before the inbox
 	settled   bool           // the last input was a look at a role that is led and whole
 	seen      inSeen         // of the last look
+	awake     int64          // mono ns at which run was woken last
 }
 
 func newRoleLoop(s *Supervisor, c RoleConfig, u identity) *roleLoop {
 	r := &roleLoop{
 		sup: s, config: c, policy: &policy{RoleConfig: c}, user: u,
-		paths: rolePaths{dir: roleDir(s.config.RuntimeDir, c.Name), logs: logsDir(s.config.StateDir)},
+		paths: rolePaths{dir: roleDir(s.config.RuntimeDir, c.Name), logs: logsDir(s.config.StateDir), ends: deathsDir(s.config.StateDir)},
 		inbox: make(chan input, 64), done: make(chan struct{}),
 		listeners: make([]*listen.Held, len(c.Listen)),
 	}
@@ -79,6 +81,7 @@ func (r *roleLoop) run() {
 	} else {
 		r.take(inHooked{})
 	}
+	r.awake = proc.MonoNow()
 	for began := time.Now(); r.st.phase != phaseStopped; {
 		r.publish()
 		wait := time.Hour
@@ -90,14 +93,17 @@ func (r *roleLoop) run() {
 		select {
 		case in := <-r.inbox:
 			began = time.Now()
+			r.wake()
 			r.take(in)
 		case at := <-ticks.C:
 			began = time.Now()
+			r.wake()
 			r.load.tick(began.Sub(at))
 			r.tick()
 			ticks.Reset(untilTick(r.config.Tick))
 		case <-due.C:
 			began = time.Now()
+			r.wake()
 			// What happened meanwhile comes first: a process that was stopped
 			// for a while finds deadlines that others have met in time.
 			r.take(inLook{})
@@ -105,6 +111,20 @@ func (r *roleLoop) run() {
 		}
 	}
 	r.publish()
+}
+
+// frozenSlack is how much later than a tick the loop may be woken on a busy
+// machine without counting as frozen.
+const frozenSlack = 500 * time.Millisecond
+
+// wake notices that the loop did not run for a while: this process was stopped,
+// or had no processor. Workers are not blamed for deadlines in that time.
+func (r *roleLoop) wake() {
+	before := r.awake
+	r.awake = proc.MonoNow()
+	if gap := time.Duration(r.awake - before); gap > 2*r.config.Tick+frozenSlack {
+		r.take(inFrozen{gap})
+	}
 }
 
 // untilTick is how long it is until the next multiple of a tick. Roles with the
@@ -171,11 +191,33 @@ func (r *roleLoop) listenToSocket(s *rolesock.Socket) {
 			}
 			continue
 		}
+		if said(m.Fields) {
+			r.tell(inNotify{pid: m.PID, line: lineOf(m.PID), mainLine: mainLine(m.Fields), fields: m.Fields})
+		}
+		// A sender that waits for a barrier may go on (and end) from here on.
 		m.CloseFiles()
 		if !r.tell(inLook{}) {
 			return
 		}
 	}
+}
+
+// said tells whether a datagram has more in it than a reason to look.
+func said(fields map[string]string) bool {
+	for key := range fields {
+		if key != "STANDBYD_LOOK" && key != "BARRIER" {
+			return true
+		}
+	}
+	return false
+}
+
+func mainLine(fields map[string]string) []int {
+	pid, err := strconv.Atoi(fields["MAINPID"])
+	if err != nil {
+		return nil
+	}
+	return lineOf(pid)
 }
 
 // beginLater makes a role whose open failed ready to try again while others

@@ -121,7 +121,7 @@ func (r *roleLoop) look() input {
 			if m.Seat == heartbeat.SupervisorSeat {
 				continue
 			}
-			in.seats = append(in.seats, seatView{seat: m.Seat, pid: uint32(m.Identity.PID), ready: m.Ready, racing: m.Racing,
+			in.seats = append(in.seats, seatView{seat: m.Seat, pid: uint32(m.Identity.PID), ready: m.Ready && !m.Unadmitted, racing: m.Racing, waits: m.Unadmitted,
 				bars: m.Candidate.NoFailover, last: m.Last, watched: m.Watched, priority: m.Candidate.Priority, lag: m.Candidate.Lag,
 				joined: m.JoinSeq, beat: m.BeatEpoch, ways: m.Ways})
 		}

@@ -96,6 +96,24 @@ type WorkerStatus struct {
 	// beat may fall just after a tick. Null before it has joined its segment.
 	Behind *int64 `json:"behind"`
 	Why    string `json:"why,omitempty"` // reason for backoff, failed, starting
+	// What the process says of itself by sd_notify.
+	Status    string `json:"status,omitempty"`    // STATUS=
+	Reloading bool   `json:"reloading,omitempty"` // RELOADING=1, until READY=1
+	Leaving   bool   `json:"leaving,omitempty"`   // STOPPING=1
+	Errno     int    `json:"errno,omitempty"`     // ERRNO=
+	MainPID   int    `json:"main_pid,omitempty"`  // MAINPID=, a process of the worker
+	// Health is what the health probe has found; null without one, or before
+	// its first answer.
+	Health *HealthStatus `json:"health"`
+	// LastSignal is the last one that was sent to end the present process.
+	LastSignal string `json:"last_signal,omitempty"`
+}
+
+// HealthStatus is the state of a worker's health probe.
+type HealthStatus struct {
+	Healthy  bool   `json:"healthy"`
+	Failures int    `json:"failures"`        // in a row
+	Error    string `json:"error,omitempty"` // of the last failed try
 }
 
 // Exit says how a process ended. Code is null if a signal ended it or if

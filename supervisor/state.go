@@ -136,12 +136,14 @@ type worker struct {
 	ends     []int64       // mono ns of the ends within BurstPer
 	lastExit *Exit
 	why      string
-	barred   int64 // mono ns until which it goes last (a vetoed candidate)
-	past     []int // pids of its last lives, newest last
-	told     bool  // the life that ends was told to end
-	struck   bool  // its process is ended by a failover that was asked for
-	led      bool  // its last process led when it ended
-	drilled  int   // pid of the life that a drill hits; its end is no failure
+	barred   int64  // mono ns until which it goes last (a vetoed candidate)
+	past     []int  // pids of its last lives, newest last
+	told     bool   // the life that ends was told to end
+	struck   bool   // its process is ended by a failover that was asked for
+	led      bool   // its last process led when it ended
+	drilled  int    // pid of the life that a drill hits; its end is no failure
+	signal   string // the last one that was sent to end the present life: "TERM", "KILL"
+	vitals   vitals
 }
 
 // leadership is an active term as it was observed.
@@ -204,22 +206,24 @@ type state struct {
 	sockets  bool  // the listeners are there
 	socketsS int64 // mono ns at which missing ones are fetched from the workers; 0: not any more
 
-	adopted   bool    // this supervisor found the role at work
-	failovers []int64 // mono ns, within Per
-	counted   uint64  // last term that the budget has seen
-	recorded  uint64  // last term that is in the history
-	since     int64   // mono ns at which this supervisor began to watch
-	pending   *pendingRecord
-	drill     *drillState
-	change    *changeState
-	pause     pausing
-	spared    uint64 // term whose end an operator has caused: it spends no budget
-	lastEnd   leadEnd
-	drainBy   int64
-	renewing  bool // doRenew has been asked for
-	binding   bool // doBindSockets has been asked for
-	killed    bool // everything at once
-	last      *Record
+	adopted    bool    // this supervisor found the role at work
+	failovers  []int64 // mono ns, within Per
+	counted    uint64  // last term that the budget has seen
+	recorded   uint64  // last term that is in the history
+	since      int64   // mono ns at which this supervisor began to watch
+	pending    *pendingRecord
+	drill      *drillState
+	change     *changeState
+	pause      pausing
+	spared     uint64 // term whose end an operator has caused: it spends no budget
+	lastEnd    leadEnd
+	condemned  uint64 // term of a leader that was ended because it was ill or silent
+	strangerAt int64  // mono ns of the last warning about strangers on the socket
+	drainBy    int64
+	renewing   bool // doRenew has been asked for
+	binding    bool // doBindSockets has been asked for
+	killed     bool // everything at once
+	last       *Record
 
 	unhurried []string // what was said to be missing of the pace; never written, only replaced
 
@@ -312,6 +316,7 @@ func (s *state) nextDue() (due int64) {
 	for i := range s.workers {
 		sooner(s.workers[i].due)
 		sooner(s.workers[i].barred)
+		sooner(s.workers[i].vitals.beatBy)
 	}
 	sooner(s.drainBy)
 	sooner(s.retryAt)

@@ -52,6 +52,15 @@ func (s *state) budget(at moment) Budget {
 	return b
 }
 
+func (w *worker) showVitals(view *WorkerStatus) {
+	v := &w.vitals
+	view.Status, view.Reloading, view.Leaving, view.Errno, view.MainPID = v.text, v.reloading, v.stopping, v.errno, v.mainPID
+	view.LastSignal = w.signal
+	if v.probed || v.failures > 0 && w.ready {
+		view.Health = &HealthStatus{Healthy: !v.sick, Failures: v.failures, Error: v.failure}
+	}
+}
+
 // publish makes the role's state visible.
 func (r *roleLoop) publish() {
 	s := &r.st
@@ -91,6 +100,7 @@ func (r *roleLoop) publish() {
 		if w.pid != 0 {
 			started := w.started
 			view.StartedAt = &started
+			w.showVitals(&view)
 		}
 		status.Workers = append(status.Workers, view)
 	}

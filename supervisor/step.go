@@ -36,11 +36,16 @@ func step(s state, in input, now moment) (state, []effect) {
 		}
 	case inDue:
 		for i := range t.s.workers {
-			if w := &t.s.workers[i]; w.barred <= now.Mono {
+			w := &t.s.workers[i]
+			if w.barred <= now.Mono {
 				w.barred = 0
 			}
-			if due := t.s.workers[i].due; due != 0 && due <= now.Mono {
+			if w.due != 0 && w.due <= now.Mono {
 				t.word(i, wDue)
+			}
+			if w.vitals.beatBy != 0 && w.vitals.beatBy <= now.Mono {
+				w.vitals.beatBy, w.vitals.failure = 0, ""
+				t.word(i, wSilent)
 			}
 		}
 		t.happen(hDue)
@@ -86,6 +91,12 @@ func step(s state, in input, now moment) (state, []effect) {
 		t.signal(in)
 	case inRank:
 		respond(t, in.reply, t.rank(in.to), nil)
+	case inNotify:
+		t.noteWords(in)
+	case inProbed:
+		t.noteProbe(in)
+	case inFrozen:
+		t.thaw(in.gap)
 	default:
 		panic(fmt.Sprintf("supervisor: an input without a column: %T", in))
 	}

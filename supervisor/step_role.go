@@ -17,8 +17,11 @@ func begin(t *turn, in input) {
 	noteHooked(t, in)
 	t.startWanted()
 	for i := range t.s.workers {
-		if t.s.workers[i].extra {
+		w := &t.s.workers[i]
+		if w.extra {
 			t.word(i, wStop)
+		} else if w.pid != 0 && w.lot == lotStarting && t.s.policy.Ready.isSet() && !w.vitals.admitted {
+			t.do(doProbe{i, probeReady})
 		}
 	}
 }

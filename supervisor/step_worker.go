@@ -39,6 +39,7 @@ func launchNow(t *turn, i int) {
 	}
 	w.lot, w.why = lotStarting, ""
 	w.startAt, w.readyAt, w.told, w.struck, w.led = t.now.Mono, 0, false, false, false
+	w.signal, w.vitals = "", vitals{limit: t.s.policy.Watchdog}
 	w.due = t.now.after(t.s.policy.StartTimeout)
 	t.do(doLaunch{i})
 }
@@ -47,6 +48,9 @@ func ownProcess(t *turn, i int) {
 	w := &t.s.workers[i]
 	w.pid, w.started = t.in.(inLaunched).pid, t.now.Wall
 	t.emit(Event{Type: EventWorkerStarted, Worker: w.name, PID: w.pid})
+	if w.lot == lotStarting && t.s.policy.Ready.isSet() {
+		t.do(doProbe{i, probeReady})
+	}
 	if w.lot == lotStopping {
 		t.do(doSignal{index: i, sig: t.s.policy.stopSignal()})
 	}
@@ -64,13 +68,16 @@ func disown(t *turn, i int) {
 func becomeStandby(t *turn, i int) {
 	w := &t.s.workers[i]
 	w.lot, w.due, w.leading, w.why, w.drilled = lotStandby, 0, 0, "", 0
-	t.becomeReady(w)
+	if !t.s.seated(w) {
+		w.why = noSeat
+	}
+	t.becomeReady(i)
 }
 
 func becomeLeader(t *turn, i int) {
 	w := &t.s.workers[i]
 	w.lot, w.due, w.leading, w.why = lotLeader, 0, t.s.active.term, ""
-	t.becomeReady(w)
+	t.becomeReady(i)
 }
 
 func keepLeader(t *turn, i int) { t.s.workers[i].leading = t.s.active.term }
@@ -78,47 +85,75 @@ func keepLeader(t *turn, i int) { t.s.workers[i].leading = t.s.active.term }
 func becomeDraining(t *turn, i int) {
 	w := &t.s.workers[i]
 	w.lot, w.due, w.leading = lotDraining, 0, t.s.active.term
-	t.becomeReady(w)
+	t.becomeReady(i)
 }
 
 func becomeWarming(t *turn, i int) {
 	w := &t.s.workers[i]
 	w.lot, w.ready, w.readyAt, w.leading = lotStarting, false, 0, 0
 	w.why = "is not ready any more"
+	if by := w.startAt + int64(t.s.policy.StartTimeout); by > t.now.Mono {
+		w.due = by
+	}
 }
 
-func (t *turn) becomeReady(w *worker) {
+func (t *turn) becomeReady(i int) {
+	w := &t.s.workers[i]
 	if w.ready {
 		return
 	}
 	w.ready, w.readyAt = true, t.now.Mono
 	t.emit(Event{Type: EventWorkerReady, Worker: w.name, PID: w.pid})
+	t.watchHealth(i)
 }
 
 // bury begins the burial. The worker is nothing any more from here on, what
 // is still to come may wait for a slow disk.
 func bury(t *turn, i int) {
 	w := &t.s.workers[i]
-	w.told = w.lot == lotStopping || w.struck
+	w.told = w.lot == lotStopping && w.vitals.ended == "" || w.struck
 	w.led = w.lot == lotLeader || w.lot == lotDraining || t.s.owner.pid == uint32(w.pid)
-	if w.lot != lotStarting {
+	cause := ""
+	switch {
+	case w.vitals.ended != "":
+		w.why = w.vitals.ended
+		cause = w.why
+	case w.struck:
 		w.why = ""
+		cause = "was killed by a failover that was asked for"
+	case w.told:
+		w.why = ""
+		cause = "was told to end by SIG" + w.signal
+	case w.lot != lotStarting || w.signal == "":
+		w.why = "" // it ended by itself
+	default:
+		cause = w.why
 	}
-	w.lot, w.ready, w.leading, w.due = lotEnded, false, 0, 0
-	t.do(doBury{i})
+	if cause == "" && w.vitals.errno != 0 {
+		cause = fmt.Sprintf("said ERRNO=%d", w.vitals.errno)
+	}
+	led := w.vitals.led || t.leads(w)
+	w.lot, w.ready, w.leading, w.due, w.vitals.beatBy = lotEnded, false, 0, 0, 0
+	t.do(doBury{index: i, cause: cause, led: led, uptime: time.Duration(t.now.Mono - w.startAt)})
 }
 
 func giveUpStart(t *turn, i int) {
 	w := &t.s.workers[i]
 	w.due = 0
 	w.why = fmt.Sprintf("not ready within %v", t.s.policy.StartTimeout)
+	if w.vitals.failure != "" {
+		w.why += "; the last probe: " + w.vitals.failure
+	}
+	w.signal = "KILL"
 	t.do(doKillGroup{i})
 }
 
 func beginStop(t *turn, i int) {
 	w := &t.s.workers[i]
+	w.vitals.led = t.leads(w)
 	w.wanted, w.lot = false, lotStopping
-	w.due = t.now.after(t.s.policy.StopTimeout)
+	w.due, w.signal = t.now.after(t.s.policy.StopTimeout), t.s.policy.StopSignal
+	w.vitals.beatBy = 0
 	if w.pid != 0 {
 		t.do(doSignal{index: i, sig: t.s.policy.stopSignal()})
 	}
@@ -129,13 +164,13 @@ func beginStop(t *turn, i int) {
 func killNow(t *turn, i int) {
 	w := &t.s.workers[i]
 	if w.lot == lotStopping && w.due != 0 {
-		w.why = fmt.Sprintf("pid %d did not end in time after SIG%s: killed", w.pid, t.s.policy.StopSignal)
+		w.why = fmt.Sprintf("pid %d did not end in time after SIG%s: killed", w.pid, w.signal)
 		t.emit(Event{Type: EventWarning, Worker: w.name, PID: w.pid, Text: w.why})
 	}
 	if w.lot != lotStopping {
 		w.wanted = false
 	}
-	w.lot = lotStopping
+	w.lot, w.signal = lotStopping, "KILL"
 	w.due = t.now.after(killAgain)
 	t.do(doKillGroup{i})
 }
@@ -173,6 +208,13 @@ func leave(t *turn, i int) {
 		becomeStopped(t, i)
 	case w.told:
 		launchNow(t, i)
+	case w.vitals.ended != "":
+		t.tryAgain(i, why, in.jitter)
+	case endsWith(p.NoRestartOn, in.exit):
+		becomeStopped(t, i)
+		w.why = why + "; it is in no_restart_on"
+	case endsWith(p.RestartOn, in.exit):
+		t.tryAgain(i, why, in.jitter)
 	case p.Restart == RestartNever, p.Restart == RestartOnFailure && in.exit.Code != nil && *in.exit.Code == 0:
 		becomeStopped(t, i)
 		w.why = fmt.Sprintf("%s; restart = %q", why, p.Restart)

@@ -354,6 +354,8 @@ func (c RoleConfig) copy() RoleConfig {
 	c.PassEnv = append([]string(nil), c.PassEnv...)
 	c.Listen = append([]ListenConfig(nil), c.Listen...)
 	c.Hooks = append([]NamedHooks(nil), c.Hooks...)
+	c.RestartOn, c.NoRestartOn = slices.Clone(c.RestartOn), slices.Clone(c.NoRestartOn)
+	c.Ready.Exec, c.Health.Exec = slices.Clone(c.Ready.Exec), slices.Clone(c.Health.Exec)
 	env := make(map[string]string, len(c.Env))
 	for k, v := range c.Env {
 		env[k] = v

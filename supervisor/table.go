@@ -18,13 +18,15 @@ const (
 	wEnded                  // the process is dead
 	wExited                 // and buried
 	wDue                    // the deadline of its lot has come
+	wSick                   // its health probe has failed too often
+	wSilent                 // it has not kept its watchdog
 	wStart                  // it is wanted
 	wStop                   // it is not wanted any more
 	wKill                   // it has to end now
 	wordCount
 )
 
-var wordNames = [wordCount]string{"launched", "unlaunched", "warming", "standby", "leader", "draining", "ended", "exited", "due", "start", "stop", "kill"}
+var wordNames = [wordCount]string{"launched", "unlaunched", "warming", "standby", "leader", "draining", "ended", "exited", "due", "sick", "silent", "start", "stop", "kill"}
 
 type workerCell func(*turn, int)
 
@@ -34,16 +36,16 @@ var workerTable [lotCount][wordCount]workerCell
 
 func init() {
 	workerTable = [lotCount][wordCount]workerCell{
-		//            launched    unlaunched   warming        standby        leader        draining        ended exited  due       start      stop       kill
-		lotStopped:  {disown, ignore, ignore, ignore, ignore, ignore, ignore, ignore, ignore, launchNow, ignore, ignore},
-		lotStarting: {ownProcess, restartLater, ignore, becomeStandby, becomeLeader, becomeDraining, bury, ignore, giveUpStart, want, beginStop, killNow},
-		lotStandby:  {disown, ignore, becomeWarming, ignore, becomeLeader, becomeDraining, bury, ignore, ignore, want, beginStop, killNow},
-		lotLeader:   {disown, ignore, becomeWarming, becomeStandby, keepLeader, becomeDraining, bury, ignore, ignore, want, beginStop, killNow},
-		lotDraining: {disown, ignore, becomeWarming, becomeStandby, becomeLeader, ignore, bury, ignore, ignore, want, beginStop, killNow},
-		lotBackoff:  {disown, ignore, ignore, ignore, ignore, ignore, ignore, ignore, launchNow, launchNow, becomeStopped, becomeStopped},
-		lotFailed:   {disown, ignore, ignore, ignore, ignore, ignore, ignore, ignore, launchNow, launchNow, becomeStopped, becomeStopped},
-		lotStopping: {ownProcess, becomeStopped, ignore, ignore, ignore, ignore, bury, ignore, killNow, want, unwant, killNow},
-		lotEnded:    {disown, ignore, ignore, ignore, ignore, ignore, ignore, leave, ignore, want, unwant, unwant},
+		//            launched    unlaunched   warming        standby        leader        draining        ended exited  due        sick    silent  start      stop       kill
+		lotStopped:  {disown, ignore, ignore, ignore, ignore, ignore, ignore, ignore, ignore, ignore, ignore, launchNow, ignore, ignore},
+		lotStarting: {ownProcess, restartLater, ignore, becomeStandby, becomeLeader, becomeDraining, bury, ignore, giveUpStart, ignore, killSilent, want, beginStop, killNow},
+		lotStandby:  {disown, ignore, becomeWarming, ignore, becomeLeader, becomeDraining, bury, ignore, ignore, replaceSick, killSilent, want, beginStop, killNow},
+		lotLeader:   {disown, ignore, becomeWarming, becomeStandby, keepLeader, becomeDraining, bury, ignore, ignore, deposeSick, killSilent, want, beginStop, killNow},
+		lotDraining: {disown, ignore, becomeWarming, becomeStandby, becomeLeader, ignore, bury, ignore, ignore, ignore, killSilent, want, beginStop, killNow},
+		lotBackoff:  {disown, ignore, ignore, ignore, ignore, ignore, ignore, ignore, launchNow, ignore, ignore, launchNow, becomeStopped, becomeStopped},
+		lotFailed:   {disown, ignore, ignore, ignore, ignore, ignore, ignore, ignore, launchNow, ignore, ignore, launchNow, becomeStopped, becomeStopped},
+		lotStopping: {ownProcess, becomeStopped, ignore, ignore, ignore, ignore, bury, ignore, killNow, ignore, ignore, want, unwant, killNow},
+		lotEnded:    {disown, ignore, ignore, ignore, ignore, ignore, ignore, leave, ignore, ignore, ignore, want, unwant, unwant},
 	}
 	roleTable = [phaseCount][happeningCount]roleCell{
 		//               hooked    seen         lost      renewed      sockets     job       replay   due          ack        drill        switchover    failover      pause        resume      close       kill

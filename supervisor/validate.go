@@ -164,6 +164,9 @@ func (r *RoleConfig) Validate() error {
 			return bad("worker", "index %d, there are %d workers (0 to %d)", index, r.Workers, r.Workers-1)
 		}
 	}
+	if err := r.validateHealth(); err != nil {
+		return err
+	}
 	names := map[string]bool{}
 	for i, l := range r.Listen {
 		field := fmt.Sprintf("listen[%d].", i)

@@ -30,6 +30,8 @@ type listedWorker struct {
 	StartedAt time.Time     `json:"started_at"`
 	Restarts  int           `json:"restarts"`
 	Cgroup    string        `json:"cgroup,omitempty"` // folder; empty: none of its own
+	// Ready: it has said so once, or has shown what the role's ready asks for.
+	Ready bool `json:"ready,omitempty"`
 }
 
 // saveWorkers writes the list anew: a new file, then a rename. Not synced: the
@@ -44,7 +46,7 @@ func (r *roleLoop) saveWorkers() error {
 			continue
 		}
 		w := &r.st.workers[i]
-		l := listedWorker{Index: i, Name: w.name, Identity: p.life.process.Identity(), StartedAt: p.life.started, Restarts: w.restarts}
+		l := listedWorker{Index: i, Name: w.name, Identity: p.life.process.Identity(), StartedAt: p.life.started, Restarts: w.restarts, Ready: r.shownReady(w)}
 		if p.life.group != nil {
 			l.Cgroup = p.life.group.Path()
 		}
@@ -55,6 +57,14 @@ func (r *roleLoop) saveWorkers() error {
 		return err
 	}
 	return writeWhole(r.paths.workers(), append(b, '\n'), 0o600)
+}
+
+// shownReady is what the next supervisor cannot learn from the segment.
+func (r *roleLoop) shownReady(w *worker) bool {
+	if r.config.Ready.isSet() {
+		return w.vitals.admitted
+	}
+	return w.vitals.said
 }
 
 // writeWhole replaces a file so that a reader sees the old or the new one.

@@ -39,8 +39,20 @@ func (spec *Spec) descriptors() (d descriptors, err error) {
 	if spec.Segment != nil {
 		err = d.add(spec.Segment)
 	}
+	if err == nil && spec.Ready != nil {
+		if spec.ReadyFD < len(d.list) {
+			return d, fmt.Errorf("descriptor %d is taken, %d is the first free one", spec.ReadyFD, len(d.list))
+		}
+		for len(d.list) < spec.ReadyFD {
+			d.list = append(d.list, noFile)
+		}
+		err = d.add(spec.Ready)
+	}
 	return d, err
 }
+
+// noFile leaves a number free in the child.
+const noFile = ^uintptr(0)
 
 func (d *descriptors) add(f *os.File) error {
 	if f == nil {
@@ -68,7 +80,9 @@ func (d *descriptors) add(f *os.File) error {
 
 func (d *descriptors) close() {
 	for _, fd := range d.list {
-		syscall.Close(int(fd))
+		if fd != noFile {
+			syscall.Close(int(fd))
+		}
 	}
 	d.list = nil
 }

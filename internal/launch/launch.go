@@ -62,6 +62,9 @@ type Spec struct {
 	Cgroup string
 	// Settings are niceness, limits and the like. Need Staged.
 	Settings Settings
+	// Ready is one more file, as the descriptor ReadyFD: beyond all others.
+	Ready   *os.File
+	ReadyFD int
 	// Staged makes the process wait for Release. The program's main must call
 	// Stage first. Without it the program runs at once, LISTEN_PID is not set,
 	// and descriptors that this process inherited without close-on-exec are
