@@ -136,6 +136,9 @@ func run(ctx context.Context, o options) error {
 					n = (n + 2) / 3 // they take a thousand times as long, and vary less
 				}
 				b.row(ctx, sc, r, max(n, 1), fmt.Sprintf("pass %d of %d, %s", block+1, o.blocks, time.Since(start).Round(time.Second)))
+				if ctx.Err() != nil && o.samples != "" {
+					return errors.Join(errors.New("stopped; only the samples are written"), b.results.save(o.samples, began, b.results.took(time.Since(start))))
+				}
 				if ctx.Err() != nil {
 					return errors.New("stopped; nothing is written")
 				}
