@@ -131,8 +131,12 @@ func ask[T any](ctx context.Context, s *Supervisor, r *roleLoop, request func(re
 }
 
 // LogSources returns the log files of a role ("kv": its workers and plugins),
-// of one worker ("kv/0", "kv-0") or of the present leader ("kv/leader").
+// of one worker ("kv/0", "kv-0") or of the present leader ("kv/leader"). Names
+// may have wildcards, see MatchLog.
 func (s *Supervisor) LogSources(target string) ([]capture.Source, error) {
+	if strings.ContainsAny(target, "*?[") {
+		return s.matchLogs(target)
+	}
 	if r := s.role(target); r != nil {
 		var sources []capture.Source
 		for _, w := range r.published.Load().Workers {

@@ -4,12 +4,11 @@ package capture
 
 import (
 	"bytes"
-	"errors"
 	"io"
-	"io/fs"
 	"os"
 	"slices"
 	"strings"
+	"time"
 )
 
 const (
@@ -23,52 +22,57 @@ const (
 // follower reads one log onwards, from one file to the next.
 type follower struct {
 	source Source
-	file   *os.File // nil: the log did not exist when we last looked
-	offset int64    // behind the last whole line that was read
+	keep   func(line) bool // nil keeps all
+	since  time.Time       // lines before are not kept; zero: all are
+	piece  *piece          // nil: the log did not exist when we last looked
+	offset int64           // behind the last whole line that was read; of a compressed one, not 0 when it was read
 }
 
 func (f *follower) close() {
-	if f.file != nil {
-		f.file.Close()
-		f.file = nil
-	}
+	f.piece.close()
+	f.piece = nil
 }
 
-// last returns the newest n lines, also from rotated files (all if n is
-// negative), and sets the follower behind them.
+// last returns the newest n lines that are kept, also from rotated files (all
+// if n is negative), and sets the follower behind them.
 func (f *follower) last(n int) ([]line, error) {
 	var blocks [][]line
-	var newest fs.FileInfo
-	for i, gap := 0, 0; (n != 0 || f.file == nil) && gap <= renameGap && i <= maxRotated; i++ {
-		file, err := os.Open(rotated(f.source.File, i))
-		if errors.Is(err, fs.ErrNotExist) {
+	for i, gap := 0, 0; (n != 0 || f.piece == nil) && gap <= renameGap && i <= maxRotated; i++ {
+		p, err := openPiece(f.source.File, i)
+		if err != nil {
+			return nil, err
+		}
+		if p == nil {
 			gap++
 			continue
 		}
-		if err != nil {
-			return nil, err
-		}
-		var fi fs.FileInfo
-		if fi, err = file.Stat(); err == nil && newest != nil && os.SameFile(fi, newest) {
-			file.Close() // moved here while we looked
+		if f.piece != nil && p.same(f.piece) {
+			p.close() // moved here while we looked
 			continue
 		}
-		end, err := wholeSize(file)
 		var lines []line
-		if err == nil {
-			lines, err = f.tailOf(file, end, n)
+		var end int64
+		if p.packed != nil {
+			end = 1
+			lines, err = f.tailOfPacked(p, n)
+		} else if end, err = wholeSize(p.file); err == nil {
+			lines, err = f.tailOf(p.file, end, n)
 		}
 		if err != nil {
-			file.Close()
+			p.close()
 			return nil, err
 		}
-		if f.file == nil {
-			f.file, f.offset, newest = file, end, fi // from here on it goes on
+		old := p.before(f.since)
+		if f.piece == nil {
+			f.piece, f.offset = p, end // from here on it goes on
 		} else {
-			file.Close()
+			p.close()
 		}
 		blocks = append(blocks, lines)
 		n = rest(n, len(lines))
+		if old {
+			break
+		}
 	}
 	slices.Reverse(blocks)
 	return slices.Concat(blocks...), nil
@@ -104,28 +108,53 @@ func wholeSize(file *os.File) (int64, error) {
 	return 0, nil
 }
 
-// tailOf returns the last n lines before end, which is behind a newline or 0.
+// tailOf returns the last n lines that are kept before end, which is behind a
+// newline or 0.
 func (f *follower) tailOf(file *os.File, end int64, n int) ([]line, error) {
-	start := end
-	var text []byte
-	for found := 0; start > 0 && (n < 0 || found <= n); {
+	var blocks [][]line
+	var begun []byte // the end of a line whose beginning was not read yet
+	for start := end; start > 0 && n != 0; {
 		from := max(0, start-blockBytes)
 		b, err := readAt(file, from, start)
 		if err != nil {
 			return nil, err
 		}
-		found += bytes.Count(b, []byte{'\n'})
-		text = append(b, text...)
+		text, cut := append(b, begun...), 0
+		if from > 0 {
+			cut = bytes.IndexByte(text, '\n') + 1
+			if cut == len(text) {
+				cut = 0 // one line, or less
+			}
+			begun = text[:cut]
+			if cut == 0 {
+				begun, text = text, nil
+			}
+		}
+		lines := f.lines(text[cut:])
 		start = from
+		if n >= 0 && len(lines) > n {
+			lines = lines[len(lines)-n:]
+		}
+		blocks = append(blocks, lines)
+		n = rest(n, len(lines))
 	}
-	lines := f.lines(text)
-	if start > 0 && len(lines) > 0 {
-		lines = lines[1:] // its beginning was not read
-	}
+	slices.Reverse(blocks)
+	return slices.Concat(blocks...), nil
+}
+
+// tailOfPacked is tailOf for what can only be read from its beginning on.
+func (f *follower) tailOfPacked(p *piece, n int) ([]line, error) {
+	var lines []line
+	err := p.unpackLines(func(text string) {
+		lines = append(lines, f.lines([]byte(text))...)
+		if n >= 0 && len(lines) > 2*n {
+			lines = append(lines[:0], lines[len(lines)-n:]...)
+		}
+	})
 	if n >= 0 && len(lines) > n {
 		lines = lines[len(lines)-n:]
 	}
-	return lines, nil
+	return lines, err
 }
 
 func readAt(file *os.File, from, to int64) ([]byte, error) {
@@ -137,10 +166,14 @@ func readAt(file *os.File, from, to int64) ([]byte, error) {
 	return b[:n], err
 }
 
+// lines takes whole lines apart, and returns those that are kept.
 func (f *follower) lines(text []byte) []line {
 	var out []line
-	for l := range strings.Lines(string(text)) {
-		out = append(out, line{name: f.source.Name, text: strings.TrimSuffix(l, "\n")})
+	for text := range strings.Lines(string(text)) {
+		l := line{source: &f.source, text: strings.TrimSuffix(text, "\n")}
+		if f.keep == nil || f.keep(l) {
+			out = append(out, l)
+		}
 	}
 	return out
 }
@@ -149,13 +182,13 @@ func (f *follower) lines(text []byte) []line {
 func (f *follower) next() ([]line, error) {
 	var out []line
 	for {
-		if f.file == nil {
+		if f.piece == nil {
 			// There was none when it began, so that all there is now is new.
 			oldest, err := f.newerThan(nil)
 			if err != nil || oldest == nil {
 				return out, err
 			}
-			f.file, f.offset = oldest, 0
+			f.piece, f.offset = oldest, 0
 		}
 		// Asked before reading: a file that was moved away already gets no
 		// more lines, so that what is read now is all of it.
@@ -166,32 +199,33 @@ func (f *follower) next() ([]line, error) {
 		lines, err := f.readOn()
 		out = append(out, lines...)
 		if err != nil || !moved {
-			closeFile(successor)
+			successor.close()
 			return out, err
 		}
 		if successor == nil {
 			return out, nil // the next file is not there yet
 		}
 		f.close()
-		f.file, f.offset = successor, 0
+		f.piece, f.offset = successor, 0
 	}
 }
 
-func closeFile(f *os.File) {
-	if f != nil {
-		f.Close()
+func (f *follower) readOn() (lines []line, err error) {
+	if f.piece.packed != nil {
+		if f.offset == 0 {
+			f.offset = 1
+			err = f.piece.unpackLines(func(text string) { lines = append(lines, f.lines([]byte(text))...) })
+		}
+		return lines, err
 	}
-}
-
-func (f *follower) readOn() ([]line, error) {
-	fi, err := f.file.Stat()
-	if err != nil {
+	if err := f.piece.stat(); err != nil {
 		return nil, err
 	}
-	if fi.Size() < f.offset {
+	size := f.piece.info.Size()
+	if size < f.offset {
 		f.offset = 0 // cut to start anew
 	}
-	b, err := readAt(f.file, f.offset, fi.Size())
+	b, err := readAt(f.piece.file, f.offset, size)
 	b = b[:bytes.LastIndexByte(b, '\n')+1]
 	f.offset += int64(len(b))
 	return f.lines(b), err
@@ -199,43 +233,37 @@ func (f *follower) readOn() ([]line, error) {
 
 // successor tells whether the open file was moved away, and opens the one that
 // was written after it, if that exists.
-func (f *follower) successor() (next *os.File, moved bool, err error) {
-	own, err := f.file.Stat()
-	if err != nil {
+func (f *follower) successor() (next *piece, moved bool, err error) {
+	if err := f.piece.stat(); err != nil {
 		return nil, false, err
 	}
-	if fi, err := os.Stat(f.source.File); err == nil && os.SameFile(fi, own) {
+	if fi, err := os.Stat(f.source.File); err == nil && os.SameFile(fi, f.piece.info) {
 		return nil, false, nil
 	}
-	next, err = f.newerThan(own)
+	next, err = f.newerThan(f.piece)
 	return next, true, err
 }
 
-// newerThan opens the file that was written after own, the oldest of them if
-// own is not there any more, or nil. Files are opened, newest first, before they are compared,
+// newerThan opens the piece that was written after own, the oldest of them if
+// own is not there any more, or nil. Pieces are opened, newest first, before they are compared,
 // so that a rotation meanwhile shows the same one twice instead of hiding one.
-func (f *follower) newerThan(own fs.FileInfo) (newer *os.File, err error) {
+func (f *follower) newerThan(own *piece) (newer *piece, err error) {
 	for i, gap := 0, 0; gap <= renameGap && i <= maxRotated; i++ {
-		file, err := os.Open(rotated(f.source.File, i))
-		if errors.Is(err, fs.ErrNotExist) {
+		p, err := openPiece(f.source.File, i)
+		if err != nil {
+			newer.close()
+			return nil, err
+		}
+		if p == nil {
 			gap++
 			continue
 		}
-		var fi fs.FileInfo
-		if err == nil {
-			fi, err = file.Stat()
-		}
-		if err != nil {
-			closeFile(file)
-			closeFile(newer)
-			return nil, err
-		}
-		if own != nil && (os.SameFile(fi, own) || fi.ModTime().Before(own.ModTime())) {
-			file.Close()
+		if own != nil && (p.same(own) || p.before(own.info.ModTime())) {
+			p.close()
 			return newer, nil
 		}
-		closeFile(newer)
-		newer = file
+		newer.close()
+		newer = p
 	}
 	return newer, nil
 }

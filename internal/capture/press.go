@@ -199,3 +199,10 @@ func originOf(fi os.FileInfo) origin {
 }
 
 func (o origin) String() string { return fmt.Sprintf("%d %d", o.inode, o.mtime) }
+
+func parseOrigin(text string) (o origin) {
+	if n, err := fmt.Sscanf(text, "%d %d", &o.inode, &o.mtime); n != 2 || err != nil {
+		return origin{} // somebody else compressed it
+	}
+	return o
+}

@@ -52,7 +52,7 @@ func at(s int, text string) string {
 func printed(t *testing.T, sources []Source, n int) string {
 	t.Helper()
 	var p pages
-	if err := Print(context.Background(), &p, sources, n, false); err != nil {
+	if err := Print(context.Background(), &p, sources, PrintOptions{Lines: n}); err != nil {
 		t.Fatal(err)
 	}
 	return p.text()
@@ -96,12 +96,14 @@ func TestPrintMergesByTime(t *testing.T) {
 // TestPrintFollowsOverRotation: many rotations while it follows, and no line is
 // lost, doubled or out of order.
 func TestPrintFollowsOverRotation(t *testing.T) {
-	r := newRig(t, Options{MaxBytes: 3000, Keep: 200})
+	r := newRig(t, Options{MaxBytes: 3000, Keep: 200, Compress: true})
 	ctx, cancel := context.WithCancel(context.Background())
 	defer cancel()
 	var p pages
 	done := make(chan error, 1)
-	go func() { done <- Print(ctx, &p, []Source{{Name: "kv-0", File: r.log}}, -1, true) }()
+	go func() {
+		done <- Print(ctx, &p, []Source{{Name: "kv-0", File: r.log}}, PrintOptions{Lines: -1, Follow: true})
+	}()
 	const n = 2000
 	var want strings.Builder
 	for i := range n {
