@@ -4,6 +4,7 @@ package capture
 
 import (
 	"context"
+	"errors"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -83,4 +84,22 @@ func TestRotationByAge(t *testing.T) {
 	if got := r.lines(rotated(r.log, 1)); len(got) != 1 || got[0] != "old" {
 		t.Errorf("the rotated file has %q", got)
 	}
+}
+
+// TestAddAfterClose: a FIFO that comes too late does not hold up the end.
+func TestAddAfterClose(t *testing.T) {
+	r := newRig(t, Options{})
+	r.c.Close()
+	f, err := Open(r.fifo)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := r.c.Add(f, nil); !errors.Is(err, os.ErrClosed) {
+		t.Errorf("Add after Close: %v", err)
+	}
+	other, err := Start(r.fifo, r.log, Options{})
+	if err != nil {
+		t.Fatalf("the FIFO is still locked: %v", err)
+	}
+	other.Close()
 }

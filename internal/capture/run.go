@@ -39,6 +39,7 @@ type Capture struct {
 
 	mu      sync.Mutex // over everything that is read, so that lines stay in order
 	sources []*source
+	closed  bool // takes no more sources
 	buf     []byte
 	last    time.Time // clock
 
@@ -231,6 +232,9 @@ func (c *Capture) Close() error { return c.CloseWithin(diskLimit) }
 func (c *Capture) CloseWithin(limit time.Duration) error {
 	var err error
 	c.once.Do(func() {
+		c.mu.Lock()
+		c.closed = true
+		c.mu.Unlock()
 		for _, s := range c.list() {
 			c.drain(s)
 			c.remove(s)

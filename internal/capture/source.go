@@ -51,8 +51,12 @@ func (c *Capture) Add(file *os.File, rest []byte) error {
 	s := &source{file: file, conn: conn}
 	s.split.rest = slices.Clone(rest)
 	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.closed { // nobody would stop its loop any more
+		file.Close()
+		return fmt.Errorf("capture %s: %w", file.Name(), os.ErrClosed)
+	}
 	c.sources = append(c.sources, s)
-	c.mu.Unlock()
 	c.readers.Go(func() { c.readLoop(s) })
 	return nil
 }
