@@ -266,7 +266,12 @@ func TestStoppedReader(t *testing.T) {
 	g := newRig(t)
 	g.supervise()
 	pid := g.pid()
+	g.l.LastWords(0) // it reads
 	syscall.Kill(pid, syscall.SIGSTOP)
+	g.until("it is stopped, and has read nothing that it would take along", func() bool {
+		b, _ := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
+		return strings.Contains(string(b), ") T ")
+	})
 	const lines = 100
 	long := strings.Repeat("x", 50<<10)
 	for range lines { // 5 MiB: more than the FIFO holds
