@@ -12,6 +12,8 @@ func DocTable() string {
 	daemon, role := DefaultDaemon(), DefaultRole()
 	docRows(&b, "supervisor.", daemonKeys, &daemon)
 	docRows(&b, "role.NAME.", roleKeys, &role)
+	docRows(&b, "role.NAME.ready.", readyKeys, &role.Ready)
+	docRows(&b, "role.NAME.health.", probeKeys, &role.Health)
 	docRows(&b, "role.NAME.worker[].", workerKeys, &Worker{})
 	docRows(&b, "role.NAME.listen[].", listenKeys, &Listen{})
 	docRows(&b, "role.NAME.plugin[].", pluginKeys, &Plugin{})

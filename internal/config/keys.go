@@ -40,7 +40,7 @@ var daemonKeys = []key[Daemon]{
 		"whether each worker gets a cgroup v2 of its own, where one can be made: by it all that a worker started is found and ended, and `memory_max` and its like are set"),
 }
 
-var roleKeys = slices.Concat(runKeys, confineKeys, keepKeys)
+var roleKeys = slices.Concat(runKeys, confineKeys, keepKeys, healthKeys)
 
 // runKeys say what runs and as whom, keepKeys how it is kept running.
 var runKeys = []key[Role]{

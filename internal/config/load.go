@@ -211,8 +211,10 @@ func (r *reader) role(name string, n node) (Role, bool) {
 	if reason := badRoleName(name); reason != "" {
 		r.badKey(n.path, "", "%s", reason)
 	}
-	section(r, n.path, table, roleKeys, []string{"worker", "listen", "plugin"}, &role)
+	section(r, n.path, table, roleKeys, []string{"ready", "health", "worker", "listen", "plugin"}, &role)
 	r.required(n, table, "command", `command = ["./bin/worker"]`)
+	r.probe(n, table, "ready", readyKeys, &role.Ready)
+	r.probe(n, table, "health", probeKeys, &role.Health)
 	for _, w := range r.nested(n, table, "worker") {
 		r.worker(w, &role)
 	}

@@ -28,6 +28,8 @@ func (c *Config) Print(w io.Writer) error {
 		if names := role.fromFile(); len(names) > 0 {
 			p.line("# env_file sets: %s", strings.Join(names, ", "))
 		}
+		p.probe(at, "ready", readyKeys, &role.Ready)
+		p.probe(at, "health", probeKeys, &role.Health)
 		for _, index := range slices.Sorted(maps.Keys(role.WorkerOptions)) {
 			p.line("\n[[%s.worker]]", at)
 			printSection(p, workerKeys, &Worker{Index: index, WorkerOptions: role.WorkerOptions[index]})
