@@ -141,6 +141,13 @@ type (
 		hit   reply[DrillHit]
 		reply reply[Record]
 	}
+	// inByHand asks for workers to be started, stopped or restarted, and is
+	// answered with whom that concerns.
+	inByHand struct {
+		verb  handVerb
+		index int // of one worker, theLeader or allWorkers
+		reply reply[[]int]
+	}
 	// inNotify: a process has written to the role's socket. line is the process,
 	// those above it and the leader of its group; mainLine the same for the pid
 	// that it named in MAINPID.
@@ -219,6 +226,7 @@ func (inLaunched) sealed()   {}
 func (inUnlaunched) sealed() {}
 func (inEnded) sealed()      {}
 func (inExited) sealed()     {}
+func (inByHand) sealed()     {}
 func (inProbed) sealed()     {}
 func (inNotify) sealed()     {}
 func (inFrozen) sealed()     {}

@@ -74,6 +74,7 @@ func (r *roleLoop) perform(e effect) {
 	case doEmit:
 		r.emit(e.event)
 	case doAnswer:
+		r.publish() // whoever gets the answer sees what it has brought about
 		e.send()
 	case doClear:
 		r.clear()

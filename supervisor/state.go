@@ -42,6 +42,9 @@ func (p phase) String() string { return phaseNames[p] }
 // shown is the phase in the words of Snapshot. While the role closes it is
 // led as long as somebody leads.
 func (s *state) shown() RoleState {
+	if s.phase < phaseClosing && s.led.term == 0 && s.halted() {
+		return RoleStopped
+	}
 	switch s.phase {
 	case phaseLed:
 		return RoleLed
@@ -144,6 +147,8 @@ type worker struct {
 	drilled  int    // pid of the life that a drill hits; its end is no failure
 	signal   string // the last one that was sent to end the present life: "TERM", "KILL"
 	vitals   vitals
+	halted   bool // stopped by hand
+	lastOut  bool // is to be stopped when the others are gone
 }
 
 // leadership is an active term as it was observed.

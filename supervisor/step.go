@@ -65,6 +65,8 @@ func step(s state, in input, now moment) (state, []effect) {
 		t.happen(hReplay)
 	case inAck:
 		t.happen(hAck)
+	case inByHand:
+		t.happen(hHand)
 	case inDrill:
 		t.happen(hDrill)
 	case inSwitchover:
@@ -147,6 +149,7 @@ func (t *turn) settle() {
 	switch s.phase {
 	case phaseStarting, phaseLed, phaseSwitching, phaseVacant, phasePaused, phaseHeld:
 		t.watchChange()
+		t.stopLast()
 		t.place()
 		t.rebind()
 		t.putLast()

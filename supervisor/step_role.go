@@ -40,7 +40,7 @@ func noteHooked(t *turn, in input) {
 func (t *turn) startWanted() {
 	for i := range t.s.workers {
 		w := &t.s.workers[i]
-		if !w.extra && w.pid == 0 && w.due == 0 && (w.lot == lotBackoff || w.lot == lotStopped && w.lastExit == nil) {
+		if !w.extra && !w.halted && w.pid == 0 && w.due == 0 && (w.lot == lotBackoff || w.lot == lotStopped && w.lastExit == nil) {
 			t.word(i, wStart)
 		}
 	}

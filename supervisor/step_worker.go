@@ -206,6 +206,9 @@ func leave(t *turn, i int) {
 	switch {
 	case !w.wanted || w.extra || t.s.phase >= phaseClosing:
 		becomeStopped(t, i)
+		if w.halted {
+			w.why = fmt.Sprintf("was stopped; `standbyd start %s` starts it", w.name)
+		}
 	case w.told:
 		launchNow(t, i)
 	case w.vitals.ended != "":

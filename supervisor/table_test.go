@@ -151,6 +151,7 @@ func happeningInput(h happening) input {
 		hJob:     inJob{kind: momentPromote, t: t, at: testNow.Mono},
 		hReplay:  inReplay{0},
 		hDue:     inDue{},
+		hHand:    inByHand{handStop, 1, make(chan answer[[]int], 1)},
 		hAck:     inAck{make(chan answer[struct{}], 1)},
 		hDrill:   inDrill{fault: FaultKill, reply: make(chan answer[Record], 1)},
 
@@ -201,10 +202,11 @@ func describe(effects []effect) string {
 		case doControl:
 			fmt.Fprintf(&out, "control %s gate=%v nominee=%d resign=%d granted=%d", [...]string{"open", "paused", "held", "closed"}[e.word.mode],
 				e.word.gate, e.word.nominee, e.word.resign, e.word.granted)
-			for text, on := range map[string]bool{" by hand": e.word.byHand, " planned": e.word.planned} {
-				if on {
-					out.WriteString(text)
-				}
+			if e.word.byHand {
+				out.WriteString(" by hand")
+			}
+			if e.word.planned {
+				out.WriteString(" planned")
 			}
 		case doLast:
 			fmt.Fprintf(&out, "last %d pid %d %v", e.seat, e.pid, e.on)
