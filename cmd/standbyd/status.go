@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -18,8 +19,8 @@ const watchEvery = time.Second
 
 func (a *app) statusVerb() *cobra.Command {
 	c := &cobra.Command{
-		Use:   "status [ROLE]",
-		Short: "Show roles, workers and plugins",
+		Use:   "status [ROLE[/WORKER]]",
+		Short: "Show roles, workers and plugins, or one worker with its last deaths",
 		Args:  atMost(1),
 	}
 	watch := c.Flags().BoolP("watch", "w", false, "show it again after every change, until Ctrl-C")
@@ -33,6 +34,9 @@ func (a *app) statusVerb() *cobra.Command {
 			snapshot, err := client.Status(ctx)
 			if err != nil {
 				return err
+			}
+			if len(args) == 1 && strings.Contains(args[0], "/") {
+				return a.workerStatus(ctx, client, snapshot, args[0], f)
 			}
 			if len(args) == 1 {
 				if snapshot, err = only(snapshot, args[0]); err != nil {

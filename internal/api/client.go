@@ -69,6 +69,12 @@ func (c *Client) PID(ctx context.Context, target string) (p Process, err error) 
 	return p, err
 }
 
+// Deaths returns the last deaths of a worker.
+func (c *Client) Deaths(ctx context.Context, target string) (d Deaths, err error) {
+	err = c.get(ctx, "deaths", url.Values{"target": {target}}, &d)
+	return d, err
+}
+
 // Logs returns the log files of a target.
 func (c *Client) Logs(ctx context.Context, target string) (f []LogFile, err error) {
 	err = c.get(ctx, "logs", url.Values{"target": {target}}, &f)

@@ -117,6 +117,7 @@ func (s *Server) handler() http.Handler {
 	mux.HandleFunc("GET /v1/events", s.events)
 	mux.HandleFunc("GET /v1/pid", s.pid)
 	mux.HandleFunc("GET /v1/logs", s.logs)
+	mux.HandleFunc("GET /v1/deaths", s.deaths)
 	mux.HandleFunc("POST /v1/signal", s.signal)
 	mux.HandleFunc("POST /v1/drill", s.drill)
 	mux.HandleFunc("POST /v1/ack", s.ack)
@@ -150,6 +151,14 @@ func (s *Server) logs(w http.ResponseWriter, r *http.Request) {
 		files[i] = LogFile{f.Name, f.File}
 	}
 	answerOr(w, files, err)
+}
+
+func (s *Server) deaths(w http.ResponseWriter, r *http.Request) {
+	worker, deaths, err := s.backend.Deaths(r.URL.Query().Get("target"))
+	if deaths == nil {
+		deaths = []supervisor.Death{}
+	}
+	answerOr(w, Deaths{worker, deaths}, err)
 }
 
 func (s *Server) signal(w http.ResponseWriter, r *http.Request) {

@@ -109,6 +109,13 @@ func (p *puppet) Resume(_ context.Context, role string) ([]string, error) {
 
 func (p *puppet) Ack(context.Context, string) error { return p.err }
 
+func (p *puppet) Deaths(target string) (string, []supervisor.Death, error) {
+	if target != "kv/1" {
+		return "", nil, supervisor.ErrNoWorker
+	}
+	return "kv-1", []supervisor.Death{{PID: 9, Cause: "exit status 3", Lines: []string{"a"}}}, nil
+}
+
 func (p *puppet) LogSources(target string) ([]capture.Source, error) {
 	return []capture.Source{{Name: "kv-0", File: "/x/" + target}}, p.err
 }
@@ -160,6 +167,12 @@ func TestRoundTrips(t *testing.T) {
 	}
 	if x, err := c.Signal(ctx, "kv/1", "sigkill"); err != nil || x != (SignalSent{"kv-1", 9, "KILL"}) {
 		t.Errorf("Signal: %+v, %v", x, err)
+	}
+	if x, err := c.Deaths(ctx, "kv/1"); err != nil || x.Worker != "kv-1" || len(x.Deaths) != 1 || x.Deaths[0].Cause != "exit status 3" {
+		t.Errorf("deaths: %+v, %v", x, err)
+	}
+	if _, err := c.Deaths(ctx, "kv/9"); !errors.Is(err, supervisor.ErrNoWorker) {
+		t.Errorf("deaths of nobody: %v", err)
 	}
 	if x, err := c.Logs(ctx, "kv"); err != nil || !reflect.DeepEqual(x, []LogFile{{"kv-0", "/x/kv"}}) {
 		t.Errorf("Logs: %+v, %v", x, err)

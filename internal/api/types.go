@@ -25,6 +25,7 @@ type Backend interface {
 	Candidates(ctx context.Context, role, to string) (supervisor.Ranking, error)
 	Pause(ctx context.Context, role string, length time.Duration) ([]supervisor.PauseStatus, error)
 	Resume(ctx context.Context, role string) ([]string, error)
+	Deaths(target string) (worker string, deaths []supervisor.Death, err error)
 	LogSources(target string) ([]capture.Source, error)
 }
 
@@ -86,6 +87,12 @@ type ResumeRequest struct {
 // AckRequest ends the hold of a role.
 type AckRequest struct {
 	Role string `json:"role"`
+}
+
+// Deaths are the last deaths of a worker, oldest first.
+type Deaths struct {
+	Worker string             `json:"worker"`
+	Deaths []supervisor.Death `json:"deaths"`
 }
 
 // LogFile is one log of a role.
