@@ -164,11 +164,14 @@ func (r *roleLoop) place(living []adoptee) {
 		}
 		opened := make(chan struct{})
 		close(opened)
-		l := &life{process: a.process, group: r.sup.groups.ours(r.config.Name, a.Cgroup), started: a.StartedAt, opened: opened, endProbe: func() {}}
+		l := &life{process: a.process, group: r.sup.groups.ours(r.config.Name, a.Cgroup), started: a.StartedAt, opened: opened, endProbe: func() {}, settings: a.Settings}
 		r.posts[a.Index].life = l
 		w.pid, w.started, w.restarts, w.lot, w.wanted = a.Identity.PID, a.StartedAt, a.Restarts, lotStarting, !w.extra
 		w.startAt = proc.MonoNow() - int64(max(time.Since(a.StartedAt), 0))
 		w.vitals = vitals{limit: r.config.Watchdog, said: a.Ready, admitted: a.Ready}
+		if a.Settings == r.config.launchPrint() {
+			w.version = r.st.version
+		}
 		w.due = now().after(r.config.StartTimeout)
 		r.emit(Event{Type: EventWorkerAdopted, Worker: w.name, PID: w.pid})
 		r.watch(a.Index, l)

@@ -72,7 +72,7 @@ func TestAdoption(t *testing.T) {
 	list := readyApart(t, c, 1)
 	first.kill()
 	h := &recorder{}
-	c.Roles[0].Hooks = []NamedHooks{{"rec", h}}
+	c.Roles[0].Hooks = []NamedHooks{{Name: "rec", Hooks: h}}
 	w := start(t, c)
 	r := w.until("the role is adopted", full)
 	if !slices.Equal(pidsIn(r), pidsOf(list)) || r.Term != 1 || r.Token != role.MakeToken(1, 1) {

@@ -119,7 +119,7 @@ func (s *Supervisor) Resume(ctx context.Context, roleName string) ([]string, err
 // named is one role, or all.
 func (s *Supervisor) named(roleName string) ([]*roleLoop, error) {
 	if roleName == "" {
-		return s.roles, nil
+		return s.loops(), nil
 	}
 	if r := s.role(roleName); r != nil {
 		return []*roleLoop{r}, nil

@@ -88,6 +88,8 @@ type (
 	// doBindSockets binds what is missing: inSockets.
 	doFetchSockets struct{}
 	doBindSockets  struct{}
+	// doHire starts the hooks of the new config: inHooked.
+	doHire struct{}
 	// doRecord appends to the history.
 	doRecord struct{ record Record }
 	// doEmit publishes an event; the loop sets its ID, time and role.
@@ -114,6 +116,7 @@ func (doJob) performed()          {}
 func (doRenew) performed()        {}
 func (doFetchSockets) performed() {}
 func (doBindSockets) performed()  {}
+func (doHire) performed()         {}
 func (doRecord) performed()       {}
 func (doEmit) performed()         {}
 func (doAnswer) performed()       {}

@@ -23,6 +23,7 @@ const (
 	EventWorkerAdopted     EventType = "worker-adopted"
 	EventLeaderLost        EventType = "leader-lost" // precedes hook demotes of the same token
 	EventLeaderActive      EventType = "leader-active"
+	EventReloaded          EventType = "reloaded" // a new config is at work; Error says what of it is not
 	EventChange            EventType = "change"   // a switchover or a failover was asked for; Worker is who shall lead
 	EventPaused            EventType = "paused"   // Text: for how long
 	EventResumed           EventType = "resumed"  // Text: why

@@ -35,6 +35,11 @@ func (r *roleLoop) furnish() error {
 	if err := r.openOutputs(uid, gid); err != nil {
 		return err
 	}
+	return r.furnishHooks()
+}
+
+// furnishHooks makes the hooks' folders.
+func (r *roleLoop) furnishHooks() error {
 	if len(r.config.Hooks) == 0 {
 		return nil
 	}

@@ -64,7 +64,7 @@ func (in *inputs) jobs() (jobs []inJob) {
 func queueOf(t *testing.T, timeout time.Duration, hooks ...Hooks) (*hookQueue, *inputs) {
 	var named []NamedHooks
 	for i, h := range hooks {
-		named = append(named, NamedHooks{fmt.Sprint(i), h})
+		named = append(named, NamedHooks{Name: fmt.Sprint(i), Hooks: h})
 	}
 	in := &inputs{}
 	q := newHookQueue(named, make([]HookEnv, len(hooks)), timeout, proc.MonoNow, in.tell)

@@ -11,6 +11,9 @@ import (
 type NamedHooks struct {
 	Name  string
 	Hooks Hooks
+	// Version tells two settings of the hooks apart: a reload leaves hooks as
+	// they are whose Name and Version stand in the new config too.
+	Version string
 }
 
 // Hooks is told of the leadership of one role. All calls for a role come from

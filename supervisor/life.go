@@ -35,6 +35,7 @@ type life struct {
 	openErr error         // why the program did not run; read after opened
 
 	endProbe func() // ends what asks the process; never nil
+	settings string // launchPrint of the config with which it was started
 }
 
 // release is called once, after the process was reaped or given up.
@@ -72,7 +73,7 @@ func (r *roleLoop) launch(i int) (pid int, err error) {
 		}
 		return 0, err
 	}
-	l := &life{process: process, group: group, started: time.Now(), opened: make(chan struct{}), endProbe: func() {}}
+	l := &life{process: process, group: group, started: time.Now(), opened: make(chan struct{}), endProbe: func() {}, settings: r.config.launchPrint()}
 	r.posts[i].life = l
 	err = r.saveWorkers()
 	if err == nil && group != nil {

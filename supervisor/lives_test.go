@@ -80,7 +80,7 @@ func TestRunGivesEverythingBack(t *testing.T) {
 	run := func() {
 		c := newConfig(t, "good")
 		c.Roles[0].Listen = []ListenConfig{{Name: "http", Address: "127.0.0.1:0"}}
-		c.Roles[0].Hooks = []NamedHooks{{"rec", &recorder{}}}
+		c.Roles[0].Hooks = []NamedHooks{{Name: "rec", Hooks: &recorder{}}}
 		w := start(t, c)
 		w.until("the role is led", led)
 		w.shutdown()

@@ -131,6 +131,17 @@ type (
 		reply  reply[PauseStatus]
 	}
 	inResume struct{ reply reply[struct{}] }
+	// inReload is a new config. Workers of another version are restarted one
+	// by one. Hooks: they are replaced. Renew: all workers are restarted on a
+	// new segment. The loop has prepared the rest before the step.
+	inReload struct {
+		policy       *policy
+		config       RoleConfig
+		user         identity
+		version      string
+		hooks, renew bool
+		reply        reply[Rolled]
+	}
 	// inAck frees a held role.
 	inAck struct{ reply reply[struct{}] }
 	// inDrill asks for a fault. hit is answered when it is caused, unless the
@@ -247,6 +258,7 @@ func (inFailover) sealed()   {}
 func (inRank) sealed()       {}
 func (inPause) sealed()      {}
 func (inResume) sealed()     {}
+func (inReload) sealed()     {}
 func (inAck) sealed()        {}
 func (inDrill) sealed()      {}
 func (inSignal) sealed()     {}

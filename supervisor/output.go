@@ -44,7 +44,8 @@ func (r *roleLoop) openOutputs(uid, gid int) error {
 		if err := capture.MakeFIFO(fifo, uid, gid); err != nil {
 			return err
 		}
-		out, err := r.openOutput(p.output, r.st.workers[i].name, fifo, r.paths.log(r.st.workers[i].name))
+		name := workerName(r.config.Name, i)
+		out, err := r.openOutput(p.output, name, fifo, r.paths.log(name))
 		if err != nil {
 			return err
 		}

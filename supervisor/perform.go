@@ -67,6 +67,8 @@ func (r *roleLoop) perform(e effect) {
 	case doBindSockets:
 		err := r.bindSockets()
 		r.next(inSockets{ok: err == nil, err: err})
+	case doHire:
+		r.hireAnew()
 	case doRecord:
 		if err := r.sup.history.append(e.record); err != nil {
 			r.emit(Event{Type: EventWarning, Text: err.Error()})

@@ -45,7 +45,7 @@ func TestForeignTextIsPrintable(t *testing.T) {
 		return nil
 	}
 	quiet := &recorder{on: h.on} // its own status says nothing
-	c.Roles[0].Hooks = []NamedHooks{{"loud", h}, {"quiet", quiet}}
+	c.Roles[0].Hooks = []NamedHooks{{Name: "loud", Hooks: h}, {Name: "quiet", Hooks: quiet}}
 	w := start(t, c)
 	r := w.until("the failure is shown", func(r RoleStatus) bool { return r.Plugins[1].LastError != "" })
 	if got := r.Plugins[1].LastError; got != `\x1b[31mno\x00 such \xfe table` {

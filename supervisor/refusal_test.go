@@ -21,7 +21,7 @@ func TestPromotionsThatFailHoldTheRole(t *testing.T) {
 		}
 		return nil
 	}
-	c.Roles[0].Hooks = []NamedHooks{{"rec", h}}
+	c.Roles[0].Hooks = []NamedHooks{{Name: "rec", Hooks: h}}
 	w := start(t, c)
 	held := w.until("the role is held", func(r RoleStatus) bool { return r.State == RoleHeld })
 	for _, want := range []string{"4 promotions", "on-promote of rec: no such table", "standbyd ack kv"} {

@@ -61,14 +61,14 @@ func workerOf(r *roleLoop, target, which string) (*roleLoop, int, error) {
 	i, err := strconv.Atoi(which)
 	if n := len(r.published.Load().Workers); err != nil || i < 0 || i >= n {
 		return nil, 0, fmt.Errorf("%w: %q (role %s has %s/0 to %s/%d, and %s/leader)", ErrNoWorker, target,
-			r.config.Name, r.config.Name, r.config.Name, r.config.Workers-1, r.config.Name)
+			r.config.Name, r.config.Name, r.config.Name, n-1, r.config.Name)
 	}
 	return r, i, nil
 }
 
 func (s *Supervisor) roleNames() string {
 	var names []string
-	for _, r := range s.roles {
+	for _, r := range s.loops() {
 		names = append(names, r.config.Name)
 	}
 	return strings.Join(names, ", ")
@@ -142,7 +142,7 @@ func (s *Supervisor) LogSources(target string) ([]capture.Source, error) {
 		for _, w := range r.published.Load().Workers {
 			sources = append(sources, capture.Source{Name: w.Name, File: r.paths.log(w.Name)})
 		}
-		if len(r.config.Hooks) > 0 {
+		if len(r.published.Load().hooks) > 0 {
 			sources = append(sources, capture.Source{Name: r.config.Name + ".plugins", File: r.paths.pluginLog(r.config.Name)})
 		}
 		return slices.Clip(sources), nil

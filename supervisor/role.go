@@ -36,6 +36,7 @@ type roleLoop struct {
 	reader    *logreader.Reader // nil: we read by ourselves
 	socket    *rolesock.Socket
 	listeners []*listen.Held // as config.Listen; nil: not held
+	nextHooks []NamedHooks   // for when the present ones have stopped
 	backlog   []input        // made by effects, taken before the inbox
 	settled   bool           // the last input was a look at a role that is led and whole
 	seen      inSeen         // of the last look
@@ -154,6 +155,13 @@ func (r *roleLoop) take(in input) {
 			if in = r.takeFiles(got); in == nil {
 				continue
 			}
+		case inReload:
+			if r.st.phase < phaseRenewing {
+				if err := r.prepare(got); err != nil {
+					got.reply <- answer[Rolled]{err: err}
+					continue
+				}
+			}
 		case inHook:
 			got.status = hookStatus(r.config.Hooks[got.hook])
 			in = got
@@ -162,7 +170,7 @@ func (r *roleLoop) take(in input) {
 		var effects []effect
 		r.st, effects = step(r.st, in, now())
 		_, looked := in.(inSeen)
-		r.settled = looked && len(effects) == 0 && r.st.phase == phaseLed && r.st.pending == nil && r.st.drill == nil && r.st.change == nil
+		r.settled = looked && len(effects) == 0 && r.st.phase == phaseLed && r.st.pending == nil && r.st.drill == nil && r.st.roll == nil && r.st.change == nil
 		for _, e := range effects {
 			r.perform(e)
 		}

@@ -20,7 +20,7 @@ func nobody(proc.Identity) bool { return false }
 func TestRoleStartsAndShutsDownInOrder(t *testing.T) {
 	c := newConfig(t, "good")
 	h := &recorder{}
-	c.Roles[0].Hooks = []NamedHooks{{"rec", h}}
+	c.Roles[0].Hooks = []NamedHooks{{Name: "rec", Hooks: h}}
 	w := start(t, c)
 	r := w.until("the role is full", full)
 	if r.Term != 1 || r.Token != role.MakeToken(1, 1) || r.LeaderPID == 0 {
@@ -48,7 +48,7 @@ func TestRoleStartsAndShutsDownInOrder(t *testing.T) {
 func TestKilledLeaderIsReplacedAndRecorded(t *testing.T) {
 	c := newConfig(t, "good")
 	h := &recorder{}
-	c.Roles[0].Hooks = []NamedHooks{{"rec", h}}
+	c.Roles[0].Hooks = []NamedHooks{{Name: "rec", Hooks: h}}
 	w := start(t, c)
 	before := w.until("the role is full", full)
 	if err := syscall.Kill(before.LeaderPID, syscall.SIGKILL); err != nil {
@@ -78,7 +78,7 @@ func TestKilledLeaderIsReplacedAndRecorded(t *testing.T) {
 
 func TestDrillKill(t *testing.T) {
 	c := newConfig(t, "good")
-	c.Roles[0].Hooks = []NamedHooks{{"rec", &recorder{}}}
+	c.Roles[0].Hooks = []NamedHooks{{Name: "rec", Hooks: &recorder{}}}
 	w := start(t, c)
 	w.until("the role is full", full)
 	records, err := w.sup.Drill(context.Background(), "kv", DrillOptions{Count: 3, Interval: 1}, nil)
@@ -218,7 +218,7 @@ func TestShutdownOfStubbornWorkers(t *testing.T) {
 func TestKillEndsAllAtOnce(t *testing.T) {
 	c := newConfig(t, "sticky")
 	h := &recorder{}
-	c.Roles[0].Hooks = []NamedHooks{{"rec", h}}
+	c.Roles[0].Hooks = []NamedHooks{{Name: "rec", Hooks: h}}
 	w := start(t, c)
 	w.until("the role is led", led)
 	w.sup.Kill()

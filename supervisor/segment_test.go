@@ -33,7 +33,7 @@ func TestLostSegmentIsReplaced(t *testing.T) {
 			other.Name = "other"
 			c.Roles = append(c.Roles, other)
 			h := &recorder{}
-			c.Roles[0].Hooks = []NamedHooks{{"rec", h}}
+			c.Roles[0].Hooks = []NamedHooks{{Name: "rec", Hooks: h}}
 			w := start(t, c)
 			before := w.until("the role is full", full)
 			untouched := w.untilRole(1, "the other role is full", full)
@@ -94,7 +94,7 @@ func TestVetoSendsTheNextCandidate(t *testing.T) {
 		}
 		return nil
 	}
-	c.Roles[0].Hooks = []NamedHooks{{"rec", h}}
+	c.Roles[0].Hooks = []NamedHooks{{Name: "rec", Hooks: h}}
 	w := start(t, c)
 	r := w.until("the role is led", led)
 	calls := h.list()
@@ -123,7 +123,7 @@ func TestFailedHookIsRepeated(t *testing.T) {
 		}
 		return nil
 	}
-	c.Roles[0].Hooks = []NamedHooks{{"rec", h}}
+	c.Roles[0].Hooks = []NamedHooks{{Name: "rec", Hooks: h}}
 	w := start(t, c)
 	w.until("the failure is shown", func(r RoleStatus) bool { return strings.Contains(r.Plugins[0].LastError, "no such table") && led(r) })
 	w.until("it was repeated", func(r RoleStatus) bool { return r.Plugins[0].LastError == "" })
@@ -143,7 +143,7 @@ func TestHookFailureDemotes(t *testing.T) {
 		}
 		return nil
 	}
-	c.Roles[0].Hooks = []NamedHooks{{"rec", h}}
+	c.Roles[0].Hooks = []NamedHooks{{Name: "rec", Hooks: h}}
 	w := start(t, c)
 	w.until("another one leads", func(r RoleStatus) bool {
 		return led(r) && r.Term > 1 && !first.is(r.Leader) && r.Plugins[0].LastError == ""

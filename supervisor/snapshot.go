@@ -69,6 +69,8 @@ type RoleStatus struct {
 	DroppedLines uint64           `json:"dropped_lines"`
 	LogReader    *LogReaderStatus `json:"log_reader,omitempty"` // nil: the supervisor reads by itself
 
+	hooks      []NamedHooks
+	prints     []string // launchPrint of each worker's process
 	hookErrors []string // last failure per hook, as the queue saw it
 }
 
@@ -92,6 +94,7 @@ type WorkerStatus struct {
 	Restarts  int         `json:"restarts"`
 	StartedAt *time.Time  `json:"started_at"`
 	LastExit  *Exit       `json:"last_exit"`
+	Outdated  bool        `json:"outdated,omitempty"` // it was started with earlier settings than those of the config
 	// Behind is how many epochs old its last beat is: 0 or 1 in health, as a
 	// beat may fall just after a tick. Null before it has joined its segment.
 	Behind *int64 `json:"behind"`

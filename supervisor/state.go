@@ -62,7 +62,7 @@ func (s *state) shown() RoleState {
 	if s.led.term != 0 {
 		return RoleLed
 	}
-	if s.phase >= phaseClosing {
+	if s.phase >= phaseClosing && !s.reopening {
 		return RoleStopped
 	}
 	return RoleVacant
@@ -149,6 +149,7 @@ type worker struct {
 	vitals   vitals
 	halted   bool // stopped by hand
 	lastOut  bool // is to be stopped when the others are gone
+	version  string // of the settings with which its process was started
 }
 
 // leadership is an active term as it was observed.
@@ -219,6 +220,11 @@ type state struct {
 	pending    *pendingRecord
 	drill      *drillState
 	change     *changeState
+	roll       *rollState
+	version    string // of the settings with which a process is started now
+	reopening  bool   // it stops in order to start again on a new segment
+	rehooking  bool   // the old hooks are being stopped
+	nextHooks  []NamedHooks
 	pause      pausing
 	spared     uint64 // term whose end an operator has caused: it spends no budget
 	lastEnd    leadEnd
@@ -255,6 +261,10 @@ func (s state) clone() state {
 	if s.change != nil {
 		c := *s.change
 		s.change = &c
+	}
+	if s.roll != nil {
+		r := *s.roll
+		s.roll = &r
 	}
 	return s
 }
@@ -336,12 +346,15 @@ func (s *state) nextDue() (due int64) {
 	if s.change != nil {
 		sooner(s.change.by)
 	}
+	if s.roll != nil {
+		sooner(s.roll.by)
+	}
 	return due
 }
 
 // newState has the role's places, all of them empty.
 func newState(p *policy, since int64) state {
-	s := state{policy: p, since: since, led: leadership{worker: -1}, control: controlWord{nominee: -1}, why: "no worker is ready yet"}
+	s := state{policy: p, since: since, version: p.launchPrint(), led: leadership{worker: -1}, control: controlWord{nominee: -1}, why: "no worker is ready yet"}
 	for i := range p.Workers {
 		s.workers = append(s.workers, worker{name: workerName(p.Name, i)})
 	}

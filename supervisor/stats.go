@@ -27,8 +27,8 @@ type RoleStats struct {
 // Stats returns the counters of each role's loop, in the order of the roles.
 // Safe for concurrent use; it does not block.
 func (s *Supervisor) Stats() []RoleStats {
-	stats := make([]RoleStats, 0, len(s.roles))
-	for _, r := range s.roles {
+	stats := []RoleStats{}
+	for _, r := range s.loops() {
 		stats = append(stats, r.load.read(r.config.Name))
 	}
 	return stats

@@ -3,6 +3,7 @@ package supervisor
 import (
 	"fmt"
 	"os"
+	"strings"
 	"time"
 
 	"github.com/standbyd/standbyd/internal/proc"
@@ -13,12 +14,12 @@ import (
 func (s *Supervisor) Snapshot() Snapshot {
 	snap := Snapshot{
 		Supervisor: SupervisorStatus{PID: os.Getpid(), Version: s.config.Version, StartedAt: s.started, ConfigFile: s.config.ConfigFile},
-		Roles:      make([]RoleStatus, 0, len(s.roles)),
+		Roles:      []RoleStatus{},
 	}
-	for _, r := range s.roles {
+	for _, r := range s.loops() {
 		status := *r.published.Load()
-		status.Plugins = make([]PluginStatus, 0, len(r.config.Hooks))
-		for i, h := range r.config.Hooks {
+		status.Plugins = make([]PluginStatus, 0, len(status.hooks))
+		for i, h := range status.hooks {
 			p := PluginStatus{Name: h.Name, HookStatus: hookStatus(h)}
 			if p.LastError == "" && i < len(status.hookErrors) {
 				p.LastError = status.hookErrors[i]
@@ -66,7 +67,7 @@ func (r *roleLoop) publish() {
 	s := &r.st
 	status := &RoleStatus{
 		Name: r.config.Name, State: s.shown(), Why: s.why, Epoch: s.epoch, Segment: s.segment,
-		Workers: make([]WorkerStatus, 0, len(s.workers)), LastFailover: s.last, hookErrors: s.hookErrors,
+		Workers: make([]WorkerStatus, 0, len(s.workers)), LastFailover: s.last, hooks: r.config.Hooks, hookErrors: s.hookErrors,
 		Protection: s.protection(),
 	}
 	status.Term = max(s.owner.term, s.active.term)
@@ -84,7 +85,10 @@ func (r *roleLoop) publish() {
 	}
 	for i := range s.workers {
 		w := &s.workers[i]
-		view := WorkerStatus{Name: w.name, PID: w.pid, State: lotNames[w.lot], Ready: w.ready, Restarts: w.restarts, LastExit: w.lastExit, Why: w.why}
+		if w.extra && w.pid == 0 {
+			continue
+		}
+		view := WorkerStatus{Name: w.name, PID: w.pid, State: lotNames[w.lot], Ready: w.ready, Restarts: w.restarts, LastExit: w.lastExit, Why: w.why, Outdated: s.stale(i)}
 		if w.lot == lotBackoff && w.due != 0 {
 			view.Why = fmt.Sprintf("next start in %v", max(time.Duration(w.due-proc.MonoNow()), 0).Round(100*time.Millisecond))
 			if w.why != "" {
@@ -103,6 +107,8 @@ func (r *roleLoop) publish() {
 			w.showVitals(&view)
 		}
 		status.Workers = append(status.Workers, view)
+		launched, _, _ := strings.Cut(w.version, "#")
+		status.prints = append(status.prints, launched)
 	}
 	for i, c := range r.config.Listen {
 		l := ListenStatus{Name: c.Name, Network: c.network(), Address: c.Address}

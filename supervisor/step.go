@@ -63,6 +63,8 @@ func step(s state, in input, now moment) (state, []effect) {
 		t.happen(hJob)
 	case inReplay:
 		t.happen(hReplay)
+	case inReload:
+		t.happen(hReload)
 	case inAck:
 		t.happen(hAck)
 	case inByHand:
@@ -129,7 +131,7 @@ func (t *turn) setControl() { t.do(doControl{t.s.controlNow()}) }
 
 // job hands a transition to the hooks, if there are any.
 func (t *turn) job(kind hookMoment, tr role.Transition, only []int) bool {
-	if len(t.s.policy.Hooks) == 0 {
+	if len(t.s.policy.Hooks) == 0 || t.s.rehooking {
 		return false
 	}
 	t.s.jobs++
@@ -150,6 +152,7 @@ func (t *turn) settle() {
 	case phaseStarting, phaseLed, phaseSwitching, phaseVacant, phasePaused, phaseHeld:
 		t.watchChange()
 		t.stopLast()
+		t.watchRoll()
 		t.place()
 		t.rebind()
 		t.putLast()
@@ -165,6 +168,11 @@ func (t *turn) settle() {
 				t.beginStopping()
 			}
 		}
+	}
+	if s.phase == phaseStopping && s.processes() == 0 && s.jobs == 0 && s.reopening {
+		t.reopened()
+		t.settle()
+		return
 	}
 	if s.phase == phaseStopping && s.processes() == 0 && (s.jobs == 0 || s.killed) {
 		s.phase = phaseEnding

@@ -32,6 +32,7 @@ func noteHooked(t *turn, in input) {
 	if t.s.phase < phaseClosing {
 		t.setControl()
 	}
+	t.tellAnew()
 	t.watchClaim()
 }
 
@@ -141,6 +142,10 @@ func hookDone(t *turn, in input) {
 		s.control.granted = term
 		t.setControl()
 	case momentStop:
+		if s.rehooking && s.phase < phaseEnding {
+			t.hireAnew()
+			return
+		}
 		t.becomeStoppedRole()
 	}
 }
@@ -159,6 +164,9 @@ func (t *turn) promoted(got inJob) {
 		}
 		t.depose(got.t.Token.Term(), got.t.PID, got.err)
 		return
+	}
+	if s.phase >= phaseClosing {
+		return // it is about to be demoted
 	}
 	s.failing = got.failed
 	s.retries++
@@ -305,6 +313,8 @@ func (t *turn) close() {
 	t.setControl()
 	t.giveUpDrill(ErrNotRunning)
 	t.endChange(ErrNotRunning)
+	t.endRoll(ErrNotRunning)
+	t.s.reopening = false
 }
 
 // drainSlack lets a worker that ends itself at its drain limit tell so.

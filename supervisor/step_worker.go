@@ -37,7 +37,7 @@ func launchNow(t *turn, i int) {
 	if w.lastExit != nil {
 		w.restarts++
 	}
-	w.lot, w.why = lotStarting, ""
+	w.lot, w.why, w.version = lotStarting, "", t.s.version
 	w.startAt, w.readyAt, w.told, w.struck, w.led = t.now.Mono, 0, false, false, false
 	w.signal, w.vitals = "", vitals{limit: t.s.policy.Watchdog}
 	w.due = t.now.after(t.s.policy.StartTimeout)

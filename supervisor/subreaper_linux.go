@@ -29,7 +29,7 @@ const (
 
 // reapOrphans reaps dead orphans, each by its pid, until over is closed. The
 // workers, whose numbers must stay pinned until they are buried, are left out.
-func (s *Supervisor) reapOrphans(loops []*roleLoop, over <-chan struct{}) {
+func (s *Supervisor) reapOrphans(over <-chan struct{}) {
 	tick := time.NewTicker(reapEvery)
 	defer tick.Stop()
 	since := map[int]time.Time{}
@@ -40,7 +40,7 @@ func (s *Supervisor) reapOrphans(loops []*roleLoop, over <-chan struct{}) {
 		case <-tick.C:
 		}
 		dead := deadChildren()
-		for _, r := range loops {
+		for _, r := range s.loops() {
 			for _, w := range r.published.Load().Workers {
 				delete(dead, w.PID)
 			}

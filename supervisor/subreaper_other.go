@@ -8,4 +8,4 @@ func becomeSubreaper() error {
 	return errors.New("become the reaper of orphans: this system has no subreapers")
 }
 
-func (s *Supervisor) reapOrphans([]*roleLoop, <-chan struct{}) {}
+func (s *Supervisor) reapOrphans(<-chan struct{}) {}

@@ -35,16 +35,21 @@ func Stage() {
 // Supervisor runs the roles of one Config. Its methods are safe for
 // concurrent use.
 type Supervisor struct {
-	config  Config
+	config  Config // Roles as at the start
 	started time.Time
 	bus     bus
-	roles   []*roleLoop
 	kill    chan struct{} // closed by Kill
 	killing sync.Once
+	all     sync.WaitGroup // the roles' loops, and conduct until it ends them
+
+	reloading sync.Mutex // held by whoever changes roles or their configs
 
 	mu      sync.Mutex
 	ran     bool
 	running bool
+	ending  bool         // no further role may begin
+	roles   []*roleLoop  // in the order of the config; replaced, never written
+	configs []RoleConfig // at work now, in the same order
 
 	// Set by Run before the first role runs.
 	groups  groups
@@ -67,19 +72,32 @@ func New(c Config) (*Supervisor, error) {
 	c.RuntimeDir, c.StateDir = filepath.Clean(c.RuntimeDir), filepath.Clean(c.StateDir)
 	s := &Supervisor{config: c, kill: make(chan struct{}), started: time.Now()}
 	for _, rc := range c.Roles {
-		if field := rc.staged(); field != "" && !launch.CanStage() {
-			return nil, &ConfigError{Role: rc.Name, Field: field, Msg: "needs the launch stage, which sets it or marks a worker's descendants: call supervisor.Stage first in main"}
-		}
-		if err := rc.Applicable(); err != nil {
-			return nil, err
-		}
-		u, err := lookUser(&rc)
+		u, err := s.admit(&rc)
 		if err != nil {
 			return nil, err
 		}
 		s.roles = append(s.roles, newRoleLoop(s, rc.copy(), u))
+		s.configs = append(s.configs, rc.copy())
 	}
 	return s, nil
+}
+
+// admit checks what a valid role needs of this process and this machine.
+func (s *Supervisor) admit(rc *RoleConfig) (identity, error) {
+	if field := rc.staged(); field != "" && !launch.CanStage() {
+		return identity{}, &ConfigError{Role: rc.Name, Field: field, Msg: "needs the launch stage, which sets it or marks a worker's descendants: call supervisor.Stage first in main"}
+	}
+	if err := rc.Applicable(); err != nil {
+		return identity{}, err
+	}
+	return lookUser(rc)
+}
+
+// loops are the roles at work.
+func (s *Supervisor) loops() []*roleLoop {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.roles
 }
 
 // Run keeps the roles alive until ctx ends, then shuts down in order (the
@@ -114,30 +132,31 @@ func (s *Supervisor) Run(ctx context.Context) error {
 		return err
 	}
 	defer s.closeGroups()
-	loops := append([]*roleLoop(nil), s.roles...)
+	own := s.loops()
+	loops := append([]*roleLoop(nil), own...)
 	for _, name := range s.retired() {
 		if r := s.retire(name); r != nil {
 			loops = append(loops, r)
 		}
 	}
-	if err := openAll(loops, len(s.roles)); err != nil {
+	if err := openAll(loops, len(own)); err != nil {
 		return err
 	}
 	s.bus.publish(Event{Type: EventSupervisorStarted, PID: os.Getpid(), Text: s.config.Version})
 	s.setRunning(true)
-	var all sync.WaitGroup
 	for i, r := range loops {
-		all.Go(r.run)
-		if i >= len(s.roles) {
+		s.all.Go(r.run)
+		if i >= len(own) {
 			r.tell(inClose{})
 		}
 	}
 	over := make(chan struct{})
-	go s.conduct(ctx, loops, over)
+	s.all.Add(1)
+	go s.conduct(ctx, loops[len(own):], over)
 	if s.config.Subreaper {
-		go s.reapOrphans(loops, over)
+		go s.reapOrphans(over)
 	}
-	all.Wait()
+	s.all.Wait()
 	close(over)
 	s.setRunning(false)
 	s.bus.publish(Event{Type: EventSupervisorStopped, PID: os.Getpid()})
@@ -171,17 +190,23 @@ func openAll(loops []*roleLoop, own int) error {
 	return failed
 }
 
-// conduct turns the end of the context and Kill into inputs.
-func (s *Supervisor) conduct(ctx context.Context, loops []*roleLoop, over <-chan struct{}) {
+// conduct turns the end of the context and Kill into inputs, for the roles of
+// that moment and those that are retired.
+func (s *Supervisor) conduct(ctx context.Context, retired []*roleLoop, over <-chan struct{}) {
 	select {
 	case <-ctx.Done():
+	case <-s.kill:
+	}
+	s.mu.Lock()
+	s.ending = true
+	loops := append(append([]*roleLoop(nil), s.roles...), retired...)
+	s.mu.Unlock()
+	if ctx.Err() != nil {
 		for _, r := range loops {
 			go r.tell(inClose{})
 		}
-	case <-s.kill:
-	case <-over:
-		return
 	}
+	s.all.Done()
 	select {
 	case <-s.kill:
 		for _, r := range loops {
@@ -387,7 +412,7 @@ func (s *Supervisor) History(roleName string) ([]Record, error) {
 }
 
 func (s *Supervisor) role(name string) *roleLoop {
-	for _, r := range s.roles {
+	for _, r := range s.loops() {
 		if r.config.Name == name {
 			return r
 		}

@@ -48,18 +48,18 @@ func init() {
 		lotEnded:    {disown, ignore, ignore, ignore, ignore, ignore, ignore, leave, ignore, ignore, ignore, want, unwant, unwant},
 	}
 	roleTable = [phaseCount][happeningCount]roleCell{
-		//               hooked    seen         lost      renewed      sockets     job       replay   due          ack        hand    drill        switchover    failover      pause        resume      close       kill
-		phaseStarting:  {begin, observe, renew, rIgnore, useSockets, hookDone, replayHook, roleDue, refuseAck, byHand, refuseDrill, refuseChange, failOver, pause, unpause, beginClose, beginKill},
-		phaseLed:       {begin, observe, renew, rIgnore, useSockets, hookDone, replayHook, roleDue, ack, byHand, drill, switchOver, failOver, pause, unpause, beginClose, beginKill},
-		phaseSwitching: {begin, observe, renew, rIgnore, useSockets, hookDone, replayHook, roleDue, ack, byHand, refuseDrill, refuseChange, failOver, pause, unpause, beginClose, beginKill},
-		phaseVacant:    {begin, observe, renew, rIgnore, useSockets, hookDone, replayHook, roleDue, refuseAck, byHand, refuseDrill, refuseChange, failOver, pause, unpause, beginClose, beginKill},
-		phasePaused:    {begin, observe, renew, rIgnore, useSockets, hookDone, replayHook, roleDue, refuseAck, byHand, refuseDrill, refuseChange, failOver, pause, unpause, beginClose, beginKill},
-		phaseHeld:      {begin, observe, renew, rIgnore, useSockets, hookDone, replayHook, roleDue, ack, byHand, refuseDrill, refuseChange, failOver, pause, unpause, beginClose, beginKill},
-		phaseRenewing:  {noteHooked, rIgnore, rIgnore, resume, useSockets, hookDone, rIgnore, roleDue, refuseAck, byHand, refuseDrill, refuseChange, refuseChange, pause, unpause, beginClose, beginKill},
-		phaseClosing:   {noteHooked, observe, skipDrain, rIgnore, rIgnore, hookDone, rIgnore, drainDue, refuseAck, refuseByHand, refuseDrill, refuseChange, refuseChange, refusePause, refusePause, rIgnore, beginKill},
-		phaseStopping:  {noteHooked, observe, rIgnore, rIgnore, rIgnore, hookDone, rIgnore, rIgnore, refuseAck, refuseByHand, refuseDrill, refuseChange, refuseChange, refusePause, refusePause, rIgnore, beginKill},
-		phaseEnding:    {rIgnore, rIgnore, rIgnore, rIgnore, rIgnore, hookDone, rIgnore, rIgnore, refuseAck, refuseByHand, refuseDrill, refuseChange, refuseChange, refusePause, refusePause, rIgnore, beginKill},
-		phaseStopped:   {rIgnore, rIgnore, rIgnore, rIgnore, rIgnore, rIgnore, rIgnore, rIgnore, refuseAck, refuseByHand, refuseDrill, refuseChange, refuseChange, refusePause, refusePause, rIgnore, rIgnore},
+		//               hooked    seen         lost      renewed      sockets     job       replay   due          ack        reload       hand    drill        switchover    failover      pause        resume      close       kill
+		phaseStarting:  {begin, observe, renew, rIgnore, useSockets, hookDone, replayHook, roleDue, refuseAck, reconfigure, byHand, refuseDrill, refuseChange, failOver, pause, unpause, beginClose, beginKill},
+		phaseLed:       {begin, observe, renew, rIgnore, useSockets, hookDone, replayHook, roleDue, ack, reconfigure, byHand, drill, switchOver, failOver, pause, unpause, beginClose, beginKill},
+		phaseSwitching: {begin, observe, renew, rIgnore, useSockets, hookDone, replayHook, roleDue, ack, reconfigure, byHand, refuseDrill, refuseChange, failOver, pause, unpause, beginClose, beginKill},
+		phaseVacant:    {begin, observe, renew, rIgnore, useSockets, hookDone, replayHook, roleDue, refuseAck, reconfigure, byHand, refuseDrill, refuseChange, failOver, pause, unpause, beginClose, beginKill},
+		phasePaused:    {begin, observe, renew, rIgnore, useSockets, hookDone, replayHook, roleDue, refuseAck, reconfigure, byHand, refuseDrill, refuseChange, failOver, pause, unpause, beginClose, beginKill},
+		phaseHeld:      {begin, observe, renew, rIgnore, useSockets, hookDone, replayHook, roleDue, ack, reconfigure, byHand, refuseDrill, refuseChange, failOver, pause, unpause, beginClose, beginKill},
+		phaseRenewing:  {noteHooked, rIgnore, rIgnore, resume, useSockets, hookDone, rIgnore, roleDue, refuseAck, refuseReload, byHand, refuseDrill, refuseChange, refuseChange, pause, unpause, beginClose, beginKill},
+		phaseClosing:   {noteHooked, observe, skipDrain, rIgnore, rIgnore, hookDone, rIgnore, drainDue, refuseAck, refuseReload, refuseByHand, refuseDrill, refuseChange, refuseChange, refusePause, refusePause, stayClosed, beginKill},
+		phaseStopping:  {noteHooked, observe, rIgnore, rIgnore, rIgnore, hookDone, rIgnore, rIgnore, refuseAck, refuseReload, refuseByHand, refuseDrill, refuseChange, refuseChange, refusePause, refusePause, stayClosed, beginKill},
+		phaseEnding:    {rIgnore, rIgnore, rIgnore, rIgnore, rIgnore, hookDone, rIgnore, rIgnore, refuseAck, refuseReload, refuseByHand, refuseDrill, refuseChange, refuseChange, refusePause, refusePause, rIgnore, beginKill},
+		phaseStopped:   {rIgnore, rIgnore, rIgnore, rIgnore, rIgnore, rIgnore, rIgnore, rIgnore, refuseAck, refuseReload, refuseByHand, refuseDrill, refuseChange, refuseChange, refusePause, refusePause, rIgnore, rIgnore},
 	}
 }
 
@@ -76,6 +76,7 @@ const (
 	hReplay
 	hDue
 	hAck
+	hReload
 	hHand
 	hDrill
 	hSwitchover
@@ -87,7 +88,7 @@ const (
 	happeningCount
 )
 
-var happeningNames = [happeningCount]string{"hooked", "seen", "lost", "renewed", "sockets", "job", "replay", "due", "ack", "hand", "drill", "switchover", "failover", "pause", "resume", "close", "kill"}
+var happeningNames = [happeningCount]string{"hooked", "seen", "lost", "renewed", "sockets", "job", "replay", "due", "ack", "reload", "hand", "drill", "switchover", "failover", "pause", "resume", "close", "kill"}
 
 type roleCell func(*turn, input)
 

@@ -17,7 +17,7 @@ var rewrite = flag.Bool("rewrite", false, "write golden files anew; commit only 
 func testPolicy() *policy {
 	r := DefaultRole()
 	r.Name, r.Command = "kv", []string{"/bin/true"}
-	r.Hooks = []NamedHooks{{"a", UnimplementedHooks{}}, {"b", UnimplementedHooks{}}}
+	r.Hooks = []NamedHooks{{Name: "a", Hooks: UnimplementedHooks{}}, {Name: "b", Hooks: UnimplementedHooks{}}}
 	return &policy{RoleConfig: r}
 }
 
@@ -28,7 +28,7 @@ func testState() state {
 	s := newState(testPolicy(), testNow.Mono)
 	s.generation, s.segment, s.sockets, s.hooked = 3, "/run/segment.3", true, true
 	for i := range s.workers {
-		s.workers[i].wanted = true
+		s.workers[i].wanted, s.workers[i].version = true, s.version
 		s.workers[i].pid, s.workers[i].lot, s.workers[i].ready, s.workers[i].readyAt = 100+i, lotStandby, true, testNow.Mono
 		s.seats = append(s.seats, seatView{seat: i + 1, pid: uint32(100 + i), ready: true, joined: uint64(i + 1)})
 	}
@@ -140,6 +140,13 @@ func lead(s *state) {
 	s.recorded, s.counted = 7, 7
 }
 
+// reloaded has one worker more and another budget.
+func reloaded() *policy {
+	p := testPolicy()
+	p.Workers, p.Failovers = 4, 9
+	return p
+}
+
 func happeningInput(h happening) input {
 	t := role.Transition{Role: "kv", Token: role.MakeToken(3, 7), Worker: "kv-0", PID: 100}
 	return [happeningCount]input{
@@ -151,6 +158,7 @@ func happeningInput(h happening) input {
 		hJob:     inJob{kind: momentPromote, t: t, at: testNow.Mono},
 		hReplay:  inReplay{0},
 		hDue:     inDue{},
+		hReload:  inReload{policy: reloaded(), version: "another", reply: make(chan answer[Rolled], 1)},
 		hHand:    inByHand{handStop, 1, make(chan answer[[]int], 1)},
 		hAck:     inAck{make(chan answer[struct{}], 1)},
 		hDrill:   inDrill{fault: FaultKill, reply: make(chan answer[Record], 1)},

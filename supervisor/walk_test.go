@@ -2,6 +2,7 @@ package supervisor
 
 import (
 	"errors"
+	"fmt"
 	"math/rand/v2"
 	"testing"
 	"time"
@@ -34,6 +35,19 @@ type walker struct {
 	jobs  []inJob
 	over  bool
 	asked []chan answer[Record]
+	rolls []chan answer[Rolled]
+}
+
+// reload asks for any change of the config.
+func (w *walker) reload() {
+	next := testPolicy()
+	next.Workers = 1 + w.rnd.IntN(4)
+	if w.rnd.IntN(3) == 0 {
+		next.Hooks = nil
+	}
+	to := make(chan answer[Rolled], 2)
+	w.rolls = append(w.rolls, to)
+	w.input(inReload{policy: next, version: fmt.Sprint(w.rnd.IntN(3)), hooks: len(next.Hooks) != len(w.s.policy.Hooks), renew: w.rnd.IntN(6) == 0, reply: to})
 }
 
 // ask is where the answer to a request goes. There has to be one by the end.
@@ -58,6 +72,11 @@ func walk(t *testing.T, seed uint64) {
 			for i, to := range w.asked {
 				if len(to) != 1 {
 					t.Errorf("request %d got %d answers", i, len(to))
+				}
+			}
+			for i, to := range w.rolls {
+				if len(to) != 1 {
+					t.Errorf("reload %d got %d answers", i, len(to))
 				}
 			}
 			return
@@ -108,7 +127,7 @@ func (w *walker) job() {
 
 func (w *walker) random() {
 	i := w.rnd.IntN(len(w.s.workers))
-	switch w.rnd.IntN(16) {
+	switch w.rnd.IntN(17) {
 	case 0:
 		w.pass(time.Duration(w.rnd.IntN(2000)) * time.Millisecond)
 		w.due()
@@ -142,6 +161,8 @@ func (w *walker) random() {
 		w.input(inPause{length: time.Duration(w.rnd.IntN(2)) * time.Second})
 	case 15:
 		w.input(inResume{})
+	case 16:
+		w.reload()
 	}
 }
 
@@ -195,6 +216,8 @@ func (w *walker) input(in input) {
 		case doJob:
 			w.jobs = append(w.jobs, inJob{kind: e.kind, t: e.t})
 			w.tell(e)
+		case doHire:
+			w.input(inHooked{gate: w.rnd.IntN(2) == 0})
 		case doClear:
 			w.over = true
 		}

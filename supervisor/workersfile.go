@@ -32,6 +32,9 @@ type listedWorker struct {
 	Cgroup    string        `json:"cgroup,omitempty"` // folder; empty: none of its own
 	// Ready: it has said so once, or has shown what the role's ready asks for.
 	Ready bool `json:"ready,omitempty"`
+	// Settings tells what it was started with from other settings; empty in a
+	// list of an earlier version.
+	Settings string `json:"settings"`
 }
 
 // saveWorkers writes the list anew: a new file, then a rename. Not synced: the
@@ -46,7 +49,7 @@ func (r *roleLoop) saveWorkers() error {
 			continue
 		}
 		w := &r.st.workers[i]
-		l := listedWorker{Index: i, Name: w.name, Identity: p.life.process.Identity(), StartedAt: p.life.started, Restarts: w.restarts, Ready: r.shownReady(w)}
+		l := listedWorker{Index: i, Name: w.name, Identity: p.life.process.Identity(), StartedAt: p.life.started, Restarts: w.restarts, Ready: r.shownReady(w), Settings: p.life.settings}
 		if p.life.group != nil {
 			l.Cgroup = p.life.group.Path()
 		}

@@ -19,7 +19,7 @@ import (
 
 // control opens the control socket when the supervisor has begun, and serves
 // it until the supervisor has stopped.
-func (a *app) control(events <-chan supervisor.Event, sup *supervisor.Supervisor, c *config.Config, file string, log hclog.Logger, stop func(), stopped <-chan struct{}, shown *metrics.Metrics) error {
+func (a *app) control(events <-chan supervisor.Event, sup *supervisor.Supervisor, c *config.Config, file string, log hclog.Logger, stop func(), stopped <-chan struct{}, shown *metrics.Metrics, again *reloader) error {
 	if !begun(events, stopped) {
 		<-stopped
 		return nil
@@ -35,7 +35,7 @@ func (a *app) control(events <-chan supervisor.Event, sup *supervisor.Supervisor
 	}
 	server := api.NewServer(sup, stop, stopped)
 	server.Warn = func(line string) { log.Warn(line) }
-	server.Access, server.Metrics = access, shown.Handler()
+	server.Access, server.Metrics, server.Reloader = access, shown.Handler(), again
 	ctx, cancel := context.WithCancel(context.Background())
 	defer cancel()
 	go func() {

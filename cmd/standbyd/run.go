@@ -89,11 +89,12 @@ func (a *app) serve(ctx context.Context, c *config.Config, file string, wait boo
 	)
 	defer abort(nil)
 	stop := begin.once
+	again := &reloader{a: a, sup: sup, file: c.File, daemon: c.Daemon, log: log}
 
 	{ // Signals: the first stops in order, the second at once.
 		over := make(chan struct{})
 		group.Add(func() error {
-			a.obey(ctx, log, stop, sup.Kill, over)
+			a.obey(ctx, log, stop, sup.Kill, again.hangup, over)
 			return nil
 		}, func(error) { close(over) })
 	}
@@ -114,7 +115,7 @@ func (a *app) serve(ctx context.Context, c *config.Config, file string, wait boo
 	{ // Control socket: opened once the supervisor holds its folders.
 		events := sup.Subscribe(runCtx)
 		group.Add(func() error {
-			err := a.control(events, sup, c, file, log, stop, stopped, metricsOf(runCtx, sup))
+			err := a.control(events, sup, c, file, log, stop, stopped, metricsOf(runCtx, sup), again)
 			if err != nil {
 				log.Error("stopping: there is no control socket")
 			}
@@ -149,7 +150,7 @@ func (l *latch) once() {
 }
 
 // obey reads signals until over is closed.
-func (a *app) obey(ctx context.Context, log hclog.Logger, stop, kill func(), over <-chan struct{}) {
+func (a *app) obey(ctx context.Context, log hclog.Logger, stop, kill, reload func(), over <-chan struct{}) {
 	signals := signalsOf(ctx)
 	asked := 0
 	var first time.Time
@@ -166,7 +167,8 @@ func (a *app) obey(ctx context.Context, log hclog.Logger, stop, kill func(), ove
 				continue
 			}
 			if s == syscall.SIGHUP && !startedInTerminal(ctx) {
-				log.Warn("SIGHUP is ignored: this version does not reload its config; restart standbyd, its workers go on")
+				log.Info("SIGHUP: reading the config file again")
+				go reload()
 				continue
 			}
 			name = signalName(s)

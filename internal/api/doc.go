@@ -10,6 +10,9 @@
 //	POST /v1/signal                     {"target","signal"}
 //	POST /v1/drill                      {"role","fault","count","interval_ms","force"}; JSON lines: {"hit"} and {"record"} of each round, {"done"}
 //	POST /v1/ack                        {"role"}
+//	POST /v1/roll                       {"role"}; answers when all workers were restarted, one by one
+//	POST /v1/scale                      {"role","workers"}
+//	POST /v1/reload                     {"plan"}; reads the config file again
 //	POST /v1/shutdown                   a JSON line when it begins and one when all is stopped
 //
 // A failure is a status of 400 or more with {"error":{"code","message"}}, or

@@ -35,6 +35,8 @@ type Server struct {
 	// Access is who may ask besides root and the daemon's own user. Set it
 	// before Serve.
 	Access Access
+	// Reloader answers a reload. Nil: there is none. Set it before Serve.
+	Reloader Reloader
 	// Metrics answers GET /metrics. Nil: there are none. Set it before Serve.
 	Metrics http.Handler
 	// Warn gets a line about each trouble with the control socket, in any
@@ -126,6 +128,11 @@ func (s *Server) handler() http.Handler {
 	mux.HandleFunc("POST /v1/failover", s.change(s.backend.Failover))
 	mux.HandleFunc("POST /v1/pause", s.pause)
 	mux.HandleFunc("POST /v1/resume", s.resume)
+	mux.HandleFunc("POST /v1/roll", s.roll)
+	mux.HandleFunc("POST /v1/scale", s.scale)
+	if s.Reloader != nil {
+		mux.HandleFunc("POST /v1/reload", s.reload)
+	}
 	mux.HandleFunc("POST /v1/shutdown", s.shutdown)
 	s.probes(mux)
 	return mux

@@ -107,6 +107,14 @@ func (p *puppet) Resume(_ context.Context, role string) ([]string, error) {
 	return []string{role}, p.err
 }
 
+func (p *puppet) RestartRolling(_ context.Context, role string) (supervisor.Rolled, error) {
+	return supervisor.Rolled{Role: role, Started: []string{"kv-1"}, Left: []string{"kv-0"}}, p.err
+}
+
+func (p *puppet) Scale(_ context.Context, role string, n int) (supervisor.Rolled, error) {
+	return supervisor.Rolled{Role: role, Started: make([]string, n)}, p.err
+}
+
 func (p *puppet) Ack(context.Context, string) error { return p.err }
 
 func (p *puppet) Deaths(target string) (string, []supervisor.Death, error) {

@@ -20,6 +20,8 @@ type Backend interface {
 	Signal(ctx context.Context, target string, sig syscall.Signal) (worker string, pid int, err error)
 	Drill(ctx context.Context, role string, o supervisor.DrillOptions, each func(supervisor.Record)) ([]supervisor.Record, error)
 	Ack(ctx context.Context, role string) error
+	RestartRolling(ctx context.Context, role string) (supervisor.Rolled, error)
+	Scale(ctx context.Context, role string, workers int) (supervisor.Rolled, error)
 	Switchover(ctx context.Context, role, to string) (supervisor.Record, error)
 	Failover(ctx context.Context, role, to string) (supervisor.Record, error)
 	Candidates(ctx context.Context, role, to string) (supervisor.Ranking, error)
@@ -123,8 +125,12 @@ const (
 	codeNotRunning = "not-running"
 	codeBadRequest = "bad-request"
 	codeForbidden  = "forbidden"
+	codeConfig     = "config"
 	codeFailed     = "failed"
 )
+
+// ErrConfig: the config file that the daemon was asked to read is wrong.
+var ErrConfig = errors.New("bad config")
 
 // ErrBadRequest: the request itself makes no sense.
 var ErrBadRequest = errors.New("bad request")
@@ -150,6 +156,7 @@ var kinds = []struct {
 	{codeNotRunning, 503, supervisor.ErrNotRunning},
 	{codeBadRequest, 400, ErrBadRequest},
 	{codeForbidden, 403, ErrForbidden},
+	{codeConfig, 422, ErrConfig},
 }
 
 // failure is an error on the wire.

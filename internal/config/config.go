@@ -47,6 +47,12 @@ func (c *Config) Blame(err error) (p Problem, ok bool) {
 	return c.reader.problem(at, key, "", "%s", msg), true
 }
 
+// DaemonKey is the key of a field of Daemon, "" for one that follows from others.
+func DaemonKey(field string) string {
+	return map[string]string{"LogLevel": "log_level", "LogFormat": "log_format", "RuntimeDir": "runtime_dir", "StateDir": "state_dir",
+		"MetricsAddress": "metrics_address", "ControlGroup": "control_group", "ControlAccess": "control_access", "Cgroups": "cgroups"}[field]
+}
+
 // Daemon is the [supervisor] table.
 type Daemon struct {
 	LogLevel   string

@@ -1,10 +1,13 @@
 package host
 
 import (
+	"crypto/sha256"
 	"encoding/hex"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 
@@ -60,7 +63,18 @@ func New(c Config) (supervisor.NamedHooks, error) {
 	if err := c.complete(); err != nil {
 		return supervisor.NamedHooks{}, err
 	}
-	return supervisor.NamedHooks{Name: c.Name, Hooks: newPlugin(c)}, nil
+	return supervisor.NamedHooks{Name: c.Name, Hooks: newPlugin(c), Version: c.version()}, nil
+}
+
+// version tells two configs apart that make different plugins.
+func (c *Config) version() string {
+	env := slices.Sorted(slices.Values(c.Env))
+	b, err := json.Marshal([]any{c.Command, c.Dir, c.SHA256, c.Table, env, c.Timeout, c.StartTimeout, c.AutoMTLS})
+	if err != nil {
+		b = fmt.Appendf(nil, "%v", err) // a value that TOML cannot have
+	}
+	sum := sha256.Sum256(b)
+	return hex.EncodeToString(sum[:8])
 }
 
 // complete fills in the defaults and validates.

@@ -1,0 +1,129 @@
+package supervisor
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"reflect"
+
+	"github.com/standbyd/standbyd/internal/listen"
+	"github.com/standbyd/standbyd/internal/logreader"
+)
+
+// prepare makes the loop ready for a new config before the step hears of it:
+// sockets and places that are new. If one cannot be had, nothing has changed.
+func (r *roleLoop) prepare(in inReload) error {
+	held, err := r.listenersFor(in.config.Listen)
+	if err != nil {
+		return err
+	}
+	places := len(r.posts)
+	for i := places; i < in.config.Workers; i++ {
+		r.posts = append(r.posts, &post{})
+	}
+	if places < len(r.posts) {
+		uid, gid := in.user.owner()
+		err = r.openOutputs(uid, gid)
+	}
+	if err != nil {
+		closeNew(held, r.listeners)
+		r.posts = r.posts[:places]
+		return err
+	}
+	closeNew(r.listeners, held)
+	r.listeners = held
+	r.user, r.nextHooks = in.user, in.config.Hooks
+	r.config.become(in.config)
+	r.policy = in.policy
+	for _, p := range r.posts {
+		if log, ok := p.output.(*logreader.Log); ok {
+			log.SetOptions(r.logOptions())
+		}
+	}
+	return nil
+}
+
+// become takes every setting over but the name, which never changes and which
+// other goroutines read, and the hooks, which change when the old ones have
+// stopped.
+func (c *RoleConfig) become(next RoleConfig) {
+	to, from := reflect.ValueOf(c).Elem(), reflect.ValueOf(next)
+	for i := range to.NumField() {
+		if name := to.Type().Field(i).Name; name != "Name" && name != "Hooks" {
+			to.Field(i).Set(from.Field(i))
+		}
+	}
+}
+
+// listenersFor keeps what is held and wanted still, and binds what is new.
+func (r *roleLoop) listenersFor(wanted []ListenConfig) ([]*listen.Held, error) {
+	held := make([]*listen.Held, len(wanted))
+	for i, c := range wanted {
+		for k, old := range r.config.Listen {
+			if old.Name == c.Name && old.network() == c.network() && old.Address == c.Address {
+				held[i] = r.listeners[k]
+			}
+		}
+		if held[i] != nil {
+			continue
+		}
+		h, err := listen.Bind(c.network(), c.Address, unixSocketMode)
+		if err != nil {
+			closeNew(held, r.listeners)
+			return nil, &ConfigError{Role: r.config.Name, Field: fmt.Sprintf("listen[%d].address", i), Msg: fmt.Sprintf("%q (%s)", c.Address, c.Name), Err: err}
+		}
+		h.Name = c.Name
+		held[i] = h
+	}
+	return held, nil
+}
+
+// closeNew closes what is in list and not in kept.
+func closeNew(list, kept []*listen.Held) {
+	for _, h := range list {
+		if h == nil {
+			continue
+		}
+		found := false
+		for _, k := range kept {
+			found = found || k == h
+		}
+		if !found {
+			h.Close(true)
+		}
+	}
+}
+
+// hireAnew starts the hooks of the new config in the place of the old ones,
+// which have stopped.
+func (r *roleLoop) hireAnew() {
+	r.config.Hooks = r.nextHooks
+	uid, gid := r.user.owner()
+	if err := errors.Join(r.furnishHooks(), r.openOutputs(uid, gid)); err != nil {
+		r.emit(Event{Type: EventWarning, Text: err.Error()})
+	}
+	r.hire()
+	if len(r.config.Hooks) == 0 {
+		r.next(inHooked{})
+		return
+	}
+	go r.queue.run()
+}
+
+// launchPrint tells settings apart that a running process cannot take over:
+// what it was started with. A version is a print, and "#N" for the Nth of a
+// row of restarts that were asked for with the same settings.
+func (c *RoleConfig) launchPrint() string {
+	h := sha256.New()
+	v := reflect.ValueOf(c).Elem()
+	for i := range v.NumField() {
+		if name := v.Type().Field(i).Name; costs[name].cost == CostRoll && !isEmpty(v.Field(i)) {
+			// JSON follows pointers, and has maps in the order of their keys.
+			b, err := json.Marshal(v.Field(i).Interface())
+			fmt.Fprintf(h, "%s=%s %v\n", name, b, err)
+		}
+	}
+	return hex.EncodeToString(h.Sum(nil)[:8])
+}

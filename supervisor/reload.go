@@ -1,0 +1,302 @@
+package supervisor
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"sync"
+
+	"github.com/standbyd/standbyd/internal/proc"
+)
+
+// Reloaded says what a reload has done.
+type Reloaded struct {
+	Plan  Plan           `json:"plan"`
+	Roles []RoleReloaded `json:"roles"` // as Plan.Roles
+}
+
+// RoleReloaded is the outcome for one role.
+type RoleReloaded struct {
+	Role string `json:"role"`
+	Cost Cost   `json:"cost"`
+	Rolled
+	Error string `json:"error,omitempty"`
+}
+
+// Plan says what Reload would do with this config. Nothing happens. The error
+// is a *ConfigError.
+func (s *Supervisor) Plan(c Config) (Plan, error) {
+	next, err := s.resolveConfig(c)
+	if err != nil {
+		return Plan{}, err
+	}
+	return s.plan(next), nil
+}
+
+// nextRole is a role of a new config, checked.
+type nextRole struct {
+	RoleConfig
+	user identity
+}
+
+func (s *Supervisor) resolveConfig(c Config) ([]nextRole, error) {
+	if c.RuntimeDir == "" {
+		c.RuntimeDir = s.config.RuntimeDir
+	}
+	if c.StateDir == "" {
+		c.StateDir = s.config.StateDir
+	}
+	if err := c.Validate(); err != nil {
+		return nil, err
+	}
+	var roles []nextRole
+	for i := range c.Roles {
+		rc := c.Roles[i].copy()
+		u, err := s.admit(&rc)
+		if err != nil {
+			return nil, err
+		}
+		roles = append(roles, nextRole{rc, u})
+	}
+	return roles, nil
+}
+
+func (s *Supervisor) plan(next []nextRole) Plan {
+	p := Plan{Changes: []Change{}, Roles: []RolePlan{}}
+	old := s.current()
+	for i := range old {
+		if !slices.ContainsFunc(next, func(n nextRole) bool { return n.Name == old[i].Name }) {
+			p.Changes = append(p.Changes, Change{Role: old[i].Name, Cost: CostStop})
+			stopped := RolePlan{Role: old[i].Name, Cost: CostStop, Restarted: []string{}}
+			if r := s.role(old[i].Name); r != nil {
+				for _, w := range r.published.Load().Workers {
+					if w.PID != 0 {
+						stopped.Restarted = append(stopped.Restarted, w.Name)
+					}
+				}
+			}
+			p.Roles = append(p.Roles, stopped)
+		}
+	}
+	for i := range next {
+		n := &next[i]
+		at := slices.IndexFunc(old, func(c RoleConfig) bool { return c.Name == n.Name })
+		if at < 0 {
+			p.Changes = append(p.Changes, Change{Role: n.Name, Cost: CostStart})
+			p.Roles = append(p.Roles, RolePlan{Role: n.Name, Cost: CostStart, Restarted: []string{}})
+			continue
+		}
+		changes := differences(&old[at], &n.RoleConfig)
+		p.Changes = append(p.Changes, changes...)
+		if r := s.role(n.Name); r != nil {
+			if plan, something := planRole(changes, &n.RoleConfig, r.published.Load()); something {
+				p.Roles = append(p.Roles, plan)
+			}
+		}
+	}
+	return p
+}
+
+// Reload makes this config the one at work, and changes only what differs: see
+// Cost for what a difference costs. Workers are restarted one by one, the
+// standbys first, then the leader after a switchover; one that does not get
+// ready with the new settings ends the change of its role, and the others run
+// on as they are. Roles are changed side by side.
+//
+// It returns when all is done; each role's outcome is in the result. A config
+// that cannot work changes nothing: the error is a *ConfigError. ErrBusy if
+// another reload is under way. RuntimeDir, StateDir and the other settings of
+// the supervisor itself are left as they are.
+func (s *Supervisor) Reload(ctx context.Context, c Config) (Reloaded, error) {
+	next, err := s.resolveConfig(c)
+	if err != nil {
+		return Reloaded{}, err
+	}
+	if !s.reloading.TryLock() {
+		return Reloaded{}, fmt.Errorf("reload: %w: another reload is under way", ErrBusy)
+	}
+	defer s.reloading.Unlock()
+	if !s.isRunning() {
+		return Reloaded{}, ErrNotRunning
+	}
+	out := Reloaded{Plan: s.plan(next)}
+	out.Roles = make([]RoleReloaded, len(out.Plan.Roles))
+	var all sync.WaitGroup
+	for i, p := range out.Plan.Roles {
+		result := &out.Roles[i]
+		*result = RoleReloaded{Role: p.Role, Cost: p.Cost, Rolled: Rolled{Role: p.Role, Started: []string{}, Stopped: []string{}, Left: []string{}}}
+		all.Go(func() {
+			if err := s.reloadRole(ctx, p, next, result); err != nil {
+				result.Error = err.Error()
+			}
+		})
+	}
+	all.Wait()
+	s.remember(next)
+	var failed []error
+	for _, r := range out.Roles {
+		if r.Error != "" {
+			failed = append(failed, fmt.Errorf("%s: %s", r.Role, r.Error))
+		}
+	}
+	s.bus.publish(Event{Type: EventReloaded, Text: fmt.Sprintf("%d changes in %d roles", len(out.Plan.Changes), len(out.Plan.Roles)), Error: printableOf(errors.Join(failed...))})
+	if len(failed) > 0 {
+		return out, fmt.Errorf("reload: %w", errors.Join(failed...))
+	}
+	return out, nil
+}
+
+func printableOf(err error) string {
+	if err == nil {
+		return ""
+	}
+	return printable(err.Error())
+}
+
+func (s *Supervisor) reloadRole(ctx context.Context, p RolePlan, next []nextRole, result *RoleReloaded) error {
+	if p.Cost == CostStop {
+		return s.dismiss(ctx, p.Role)
+	}
+	n := &next[slices.IndexFunc(next, func(n nextRole) bool { return n.Name == p.Role })]
+	if p.Cost == CostStart {
+		return s.establish(n)
+	}
+	r := s.role(p.Role)
+	if r == nil {
+		return ErrNotRunning
+	}
+	old := s.current()
+	changes := differences(&old[slices.IndexFunc(old, func(c RoleConfig) bool { return c.Name == p.Role })], &n.RoleConfig)
+	in := inReload{config: n.RoleConfig, user: n.user, policy: &policy{RoleConfig: n.RoleConfig},
+		version: n.launchPrint(), hooks: costsOne(changes, CostPlugins), renew: costsOne(changes, CostRole)}
+	rolled, err := s.change(ctx, r, in)
+	if rolled.Role != "" {
+		result.Rolled = rolled
+	}
+	return err
+}
+
+func (s *Supervisor) change(ctx context.Context, r *roleLoop, in inReload) (Rolled, error) {
+	return ask(ctx, s, r, func(answer reply[Rolled]) input {
+		in.reply = answer
+		return in
+	})
+}
+
+// RestartRolling restarts all workers of a role one by one: standbys first,
+// then the leader after a switchover. It returns when all run anew, or when
+// one does not get ready: then the others are left as they are.
+func (s *Supervisor) RestartRolling(ctx context.Context, roleName string) (Rolled, error) {
+	return s.changeOne(ctx, "restart", roleName, func(c *RoleConfig) (inReload, error) {
+		return inReload{version: fmt.Sprintf("%s#%d", c.launchPrint(), proc.MonoNow())}, nil
+	})
+}
+
+// Scale changes how many workers a role has, until the next reload or restart
+// of the supervisor, which take the number from the config. New workers are
+// started one by one; those beyond the number are stopped, the leader after a
+// switchover to one that stays.
+func (s *Supervisor) Scale(ctx context.Context, roleName string, workers int) (Rolled, error) {
+	return s.changeOne(ctx, "scale", roleName, func(c *RoleConfig) (inReload, error) {
+		c.Workers = workers
+		return inReload{version: c.launchPrint()}, c.Validate()
+	})
+}
+
+func (s *Supervisor) changeOne(ctx context.Context, verb, roleName string, edit func(*RoleConfig) (inReload, error)) (Rolled, error) {
+	r := s.role(roleName)
+	if r == nil {
+		return Rolled{}, fmt.Errorf("%w: %q (there are: %s)", ErrNoRole, roleName, s.roleNames())
+	}
+	if !s.reloading.TryLock() {
+		return Rolled{}, fmt.Errorf("%s %s: %w: a reload is under way", verb, roleName, ErrBusy)
+	}
+	defer s.reloading.Unlock()
+	old := s.current()
+	c := old[slices.IndexFunc(old, func(c RoleConfig) bool { return c.Name == roleName })].copy()
+	in, err := edit(&c)
+	if err != nil {
+		return Rolled{}, fmt.Errorf("%s %s: %w", verb, roleName, err)
+	}
+	u, err := s.admit(&c)
+	if err != nil {
+		return Rolled{}, fmt.Errorf("%s %s: %w", verb, roleName, err)
+	}
+	in.config, in.user, in.policy = c, u, &policy{RoleConfig: c}
+	s.rememberOne(c)
+	rolled, err := s.change(ctx, r, in)
+	if err != nil {
+		return rolled, fmt.Errorf("%s %s: %w", verb, roleName, err)
+	}
+	return rolled, nil
+}
+
+// current are the configs at work, in the order of status.
+func (s *Supervisor) current() []RoleConfig {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return slices.Clone(s.configs)
+}
+
+func (s *Supervisor) rememberOne(c RoleConfig) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for i := range s.configs {
+		if s.configs[i].Name == c.Name {
+			s.configs[i] = c
+		}
+	}
+}
+
+// remember makes the new configs the ones at work, and puts roles in their order.
+func (s *Supervisor) remember(next []nextRole) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	place := func(name string) int {
+		return slices.IndexFunc(next, func(n nextRole) bool { return n.Name == name })
+	}
+	s.configs = nil
+	for _, n := range next {
+		if slices.ContainsFunc(s.roles, func(r *roleLoop) bool { return r.config.Name == n.Name }) {
+			s.configs = append(s.configs, n.RoleConfig)
+		}
+	}
+	s.roles = slices.Clone(s.roles)
+	slices.SortStableFunc(s.roles, func(a, b *roleLoop) int { return place(a.config.Name) - place(b.config.Name) })
+}
+
+// establish begins a role that is new.
+func (s *Supervisor) establish(n *nextRole) error {
+	r := newRoleLoop(s, n.RoleConfig, n.user)
+	if _, err := r.open(); err != nil {
+		return err
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if !s.running || s.ending {
+		r.abandon()
+		return ErrNotRunning
+	}
+	s.roles = append(slices.Clone(s.roles), r)
+	s.all.Go(r.run)
+	return nil
+}
+
+// dismiss stops a role in order and forgets it.
+func (s *Supervisor) dismiss(ctx context.Context, name string) error {
+	r := s.role(name)
+	if r == nil {
+		return nil
+	}
+	go r.tell(inClose{})
+	select {
+	case <-r.done:
+	case <-ctx.Done():
+		return fmt.Errorf("its stop goes on: %w", context.Cause(ctx))
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.roles = slices.DeleteFunc(slices.Clone(s.roles), func(o *roleLoop) bool { return o == r })
+	return nil
+}

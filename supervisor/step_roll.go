@@ -1,0 +1,306 @@
+package supervisor
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/standbyd/standbyd/coord/role"
+)
+
+// rollState is a change of the role's workers that is under way, one at a
+// time: places without a process first, then standbys, then a switchover and
+// the old leader. A worker that does not get ready ends it, and the ones that
+// have not had their turn stay as they are.
+type rollState struct {
+	index    int   // the worker that is awaited, -1 for none
+	by       int64 // mono ns: what is under way is given up then
+	switches int   // switchovers so far
+	done     []string
+	stopped  []string
+	reply    reply[Rolled]
+}
+
+// Rolled says what a rolling change has done.
+type Rolled struct {
+	Role    string   `json:"role"`
+	Started []string `json:"started"` // workers that were started, in their order
+	Stopped []string `json:"stopped"` // workers that are one too many now
+	Left    []string `json:"left"`    // workers that still run as they were started before
+}
+
+// reconfigure takes a new config over. The loop has prepared what it needs.
+func reconfigure(t *turn, in input) {
+	got := in.(inReload)
+	s := &t.s
+	t.endRoll(fmt.Errorf("%w: another change has begun", ErrBusy))
+	hooks := s.policy.Hooks
+	next := *got.policy
+	s.nextHooks, next.Hooks = next.Hooks, hooks
+	s.policy = &next
+	for i := len(s.workers); i < next.Workers; i++ {
+		s.workers = append(s.workers, worker{name: workerName(next.Name, i)})
+	}
+	for i := range s.workers {
+		s.workers[i].extra = i >= next.Workers
+	}
+	s.version = got.version
+	s.roll = &rollState{index: -1, reply: got.reply}
+	if got.hooks {
+		t.rehook()
+	}
+	if got.renew {
+		t.reopen()
+	}
+}
+
+func refuseReload(t *turn, in input) {
+	err := ErrBusy
+	if t.s.phase >= phaseClosing && !t.s.reopening {
+		err = ErrNotRunning
+	}
+	respond(t, in.(inReload).reply, Rolled{}, err)
+}
+
+// rehook replaces the hooks: the old ones are demoted and stopped, and when
+// that is done the new ones are started and told who leads.
+func (t *turn) rehook() {
+	s := &t.s
+	if s.rehooking {
+		return
+	}
+	if s.told.Token != 0 {
+		tr := s.told
+		tr.Reason = role.ReasonStopped
+		t.job(momentDemote, tr, nil)
+	}
+	s.told, s.failing, s.retryAt, s.retries = role.Transition{}, nil, 0, 0
+	stopping := t.job(momentStop, role.Transition{}, nil)
+	s.rehooking, s.hooked = true, false
+	if !stopping {
+		t.hireAnew()
+	}
+}
+
+// hireAnew follows the stop of the old hooks.
+func (t *turn) hireAnew() {
+	next := *t.s.policy
+	next.Hooks = t.s.nextHooks
+	t.s.policy, t.s.rehooking, t.s.jobs, t.s.asking, t.s.hookErrors = &next, false, 0, 0, nil
+	t.s.told = role.Transition{} // of a leader that came meanwhile nobody has been told
+	t.do(doHire{})
+}
+
+// tellAnew promotes new hooks for a leadership that began before them.
+func (t *turn) tellAnew() {
+	s := &t.s
+	if s.led.term == 0 || s.told.Token != 0 || s.phase >= phaseRenewing {
+		return
+	}
+	s.told = role.Transition{Role: s.policy.Name, Token: s.token(s.led.term), Worker: s.nameOf(s.led.pid), PID: int(s.led.pid),
+		Previous: s.led.prev, Reason: role.ReasonAdopted, Segment: s.segment}
+	t.job(momentPromote, s.told, nil)
+}
+
+// reopen ends all workers in order, leader first, and starts them on a new
+// segment: for what stands in the segment's header.
+func (t *turn) reopen() {
+	s := &t.s
+	roll := s.roll
+	s.roll = nil
+	t.close()
+	s.roll, s.reopening = roll, true
+	s.phase, s.why = phaseClosing, "stops in order, to start with new settings on a new segment"
+	s.drainBy = t.now.after(s.policy.DrainTimeout + drainSlack)
+}
+
+// reopened continues where all workers have ended.
+func (t *turn) reopened() {
+	s := &t.s
+	s.reopening, s.phase = false, phaseRenewing
+	s.owner, s.active, s.asking = hold{}, hold{}, 0
+	for i := range s.workers {
+		if w := &s.workers[i]; !w.extra {
+			w.lot, w.wanted, w.why, w.due = lotBackoff, true, "waits for a new segment", 0
+		}
+	}
+}
+
+// stayClosed follows a request to stop for good while the role stops in order
+// to start again.
+func stayClosed(t *turn, _ input) {
+	if t.s.reopening {
+		t.s.reopening, t.s.why = false, "is being shut down"
+		t.endRoll(ErrNotRunning)
+	}
+}
+
+// stale: the worker runs as it was started before the last change.
+func (s *state) stale(i int) bool {
+	w := &s.workers[i]
+	return w.pid != 0 && w.version != s.version && w.lot != lotEnded
+}
+
+// leads: the worker is, or may be about to be, what the role lives on.
+func (s *state) leads(i int) bool {
+	pid := uint32(s.workers[i].pid)
+	return pid != 0 && (pid == s.owner.pid || pid == s.active.pid)
+}
+
+// watchRoll makes the next move of a rolling change, if it is time for one.
+func (t *turn) watchRoll() {
+	s := &t.s
+	r := s.roll
+	if r == nil || s.change != nil || s.drill != nil || s.rehooking || !s.hooked || !s.sockets {
+		return
+	}
+	if r.by != 0 && r.by <= t.now.Mono {
+		t.endRoll(fmt.Errorf("%w: %s", ErrTimedOut, t.rollReason()))
+		return
+	}
+	if r.index >= 0 {
+		switch w := &s.workers[r.index]; {
+		case w.extra && w.pid == 0:
+			r.stopped = append(slices.Clone(r.stopped), w.name)
+			r.index = -1
+		case w.extra:
+			return
+		case w.version == s.version && w.ready:
+			r.done = append(slices.Clone(r.done), w.name)
+			r.index = -1
+		case w.version == s.version && (w.lot == lotBackoff || w.lot == lotFailed || w.lot == lotStopped):
+			t.endRoll(fmt.Errorf("%s, started with the new settings, did not get ready: %s", w.name, w.why))
+			return
+		default:
+			return
+		}
+	}
+	for i := range s.workers { // empty places
+		if w := &s.workers[i]; !w.extra && !w.halted && w.pid == 0 && w.version != s.version && (w.lot == lotBackoff || w.lot == lotFailed || w.lot == lotStopped && w.lastExit == nil) {
+			t.rollTo(i)
+			t.word(i, wStart)
+			return
+		}
+	}
+	leader := -1
+	for i := range s.workers {
+		w := &s.workers[i]
+		switch {
+		case w.pid == 0 || w.lot == lotEnded || w.halted || !w.extra && !s.stale(i):
+		case s.leads(i):
+			leader = i
+		case w.lot == lotStopping:
+			t.rollTo(i)
+			w.wanted = !w.extra
+			return
+		default:
+			t.rollTo(i)
+			t.restart(i)
+			return
+		}
+	}
+	switch {
+	case leader >= 0:
+		t.rollLeader(leader)
+	case !slices.ContainsFunc(s.workers, func(w worker) bool { return w.extra && w.pid != 0 }):
+		t.endRoll(nil)
+	}
+}
+
+// rollLeader hands the leadership over, so that the leader can be restarted as
+// a standby. A role of one worker has nobody to hand it to.
+func (t *turn) rollLeader(leader int) {
+	s := &t.s
+	r := s.roll
+	others := 0
+	for i := range s.workers {
+		if w := &s.workers[i]; i != leader && !w.extra {
+			others++
+		}
+	}
+	if others == 0 {
+		t.rollTo(leader)
+		t.restart(leader)
+		return
+	}
+	if s.led.term == 0 || s.led.worker != leader { // it is about to lead, or to stop
+		if r.by == 0 {
+			t.rollTo(-1)
+		}
+		return
+	}
+	for _, v := range t.ranked() {
+		i := s.living(v.pid)
+		if i < 0 || s.workers[i].extra || s.stale(i) || t.barred(v) {
+			continue
+		}
+		if r.switches >= 2*len(s.workers) {
+			t.endRoll(fmt.Errorf("%s does not hand the leadership over: it was asked %d times", s.workers[leader].name, r.switches))
+			return
+		}
+		r.switches++
+		t.rollTo(-1)
+		t.begin(&changeState{term: s.led.term}, -1, v)
+		return
+	}
+	if r.by == 0 {
+		t.rollTo(-1) // somebody may get ready
+	}
+}
+
+// rollTo awaits worker i from now on, or with -1 whatever comes next.
+func (t *turn) rollTo(i int) {
+	p := t.s.policy
+	t.s.roll.index = i
+	t.s.roll.by = t.now.after(p.StopTimeout + p.DrainTimeout + p.StartTimeout + killAgain)
+}
+
+// restart ends a worker; its place is filled at once if it is not one too many.
+func (t *turn) restart(i int) {
+	w := &t.s.workers[i]
+	t.word(i, wStop)
+	w.wanted = !w.extra
+	if !w.extra {
+		t.emit(Event{Type: EventChange, Worker: w.name, PID: w.pid, Text: w.name + " is restarted with the present settings"})
+	} else {
+		t.emit(Event{Type: EventChange, Worker: w.name, PID: w.pid, Text: w.name + " is one too many now: stopped"})
+	}
+}
+
+// rollReason says what a rolling change waits for.
+func (t *turn) rollReason() string {
+	s := &t.s
+	r := s.roll
+	if r.index >= 0 {
+		w := &s.workers[r.index]
+		if w.why != "" {
+			return fmt.Sprintf("waits for %s (%s): %s", w.name, w.lot, w.why)
+		}
+		return fmt.Sprintf("waits for %s (%s)", w.name, w.lot)
+	}
+	return "waits for a standby with the new settings that could lead"
+}
+
+// endRoll answers whoever asked for the change.
+func (t *turn) endRoll(err error) {
+	s := &t.s
+	r := s.roll
+	if r == nil {
+		return
+	}
+	s.roll = nil
+	out := Rolled{Role: s.policy.Name, Started: append([]string{}, r.done...), Stopped: append([]string{}, r.stopped...), Left: []string{}}
+	for i := range s.workers {
+		if s.stale(i) {
+			out.Left = append(out.Left, s.workers[i].name)
+		}
+	}
+	if err != nil && len(out.Left) > 0 && !errors.Is(err, ErrNotRunning) {
+		err = fmt.Errorf("%w; as before: %s", err, strings.Join(out.Left, ", "))
+	}
+	if err != nil {
+		t.warn("the change has stopped: %v", err)
+	}
+	respond(t, r.reply, out, err)
+}
