@@ -23,7 +23,7 @@ CROSS_COORD := linux darwin freebsd windows
 CROSS_ALL   := linux darwin freebsd
 CROSS_ARCH  := amd64 arm64
 
-.PHONY: all help build test race lint cross soak soak-files soak-linear soak-dying soak-kills soak-alarms soak-e2e fuzz bench bench-failover bench-go bench-scale run clean model
+.PHONY: all help build test conformance race lint cross soak soak-files soak-linear soak-dying soak-kills soak-alarms soak-e2e fuzz bench bench-failover bench-go bench-scale run clean model
 
 all: build
 
@@ -42,6 +42,9 @@ build: ## every program, into ./bin
 test: ## every test; a few minutes
 	CGO_ENABLED=0 $(GO) test -timeout 5m ./...
 	CGO_ENABLED=0 $(GO) test -timeout 5m -tags interleave -run Interleave ./coord/election/...
+
+conformance: ## what users of process supervisors complain of, one test each, in the long form
+	CONFORMANCE=1 CGO_ENABLED=0 $(GO) test -count 1 -timeout 1h -v ./test/conformance
 
 race: ## the tests under the race detector; needs a C compiler
 	@command -v $${CC:-gcc} >/dev/null 2>&1 || { echo "make race: the race detector needs a C compiler; install gcc, or set CC" >&2; exit 1; }

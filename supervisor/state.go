@@ -150,6 +150,8 @@ type worker struct {
 	halted   bool // stopped by hand
 	lastOut  bool // is to be stopped when the others are gone
 	version  string // of the settings with which its process was started
+
+	stoppedAs lot // what it was when it was told to end
 }
 
 // leadership is an active term as it was observed.

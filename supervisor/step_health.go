@@ -276,7 +276,7 @@ func killSilent(t *turn, i int) {
 	}
 	t.emit(Event{Type: EventWorkerUnhealthy, Worker: w.name, PID: w.pid, Text: w.vitals.ended + ": killed"})
 	w.vitals.led = t.leads(w)
-	w.lot, w.signal, w.why = lotStopping, "KILL", w.vitals.ended
+	w.stoppedAs, w.lot, w.signal, w.why = w.lot, lotStopping, "KILL", w.vitals.ended
 	w.due, w.vitals.beatBy = t.now.after(killAgain), 0
 	t.do(doKillGroup{i})
 }
@@ -313,7 +313,7 @@ func (t *turn) endSick(i int, limit time.Duration) {
 	w := &t.s.workers[i]
 	w.vitals.ended = w.vitals.complaint()
 	w.vitals.led = t.leads(w)
-	w.lot, w.why = lotStopping, "is restarted: "+w.vitals.ended
+	w.stoppedAs, w.lot, w.why = w.lot, lotStopping, "is restarted: "+w.vitals.ended
 	w.due, w.signal, w.vitals.beatBy = t.now.after(limit), t.s.policy.StopSignal, 0
 	t.do(doSignal{index: i, sig: t.s.policy.stopSignal()})
 }

@@ -151,6 +151,7 @@ func giveUpStart(t *turn, i int) {
 func beginStop(t *turn, i int) {
 	w := &t.s.workers[i]
 	w.vitals.led = t.leads(w)
+	w.stoppedAs = w.lot
 	w.wanted, w.lot = false, lotStopping
 	w.due, w.signal = t.now.after(t.s.policy.StopTimeout), t.s.policy.StopSignal
 	w.vitals.beatBy = 0
@@ -163,12 +164,16 @@ func beginStop(t *turn, i int) {
 // process does not die (it is stuck in the kernel), to say so.
 func killNow(t *turn, i int) {
 	w := &t.s.workers[i]
-	if w.lot == lotStopping && w.due != 0 {
-		w.why = fmt.Sprintf("pid %d did not end in time after SIG%s: killed", w.pid, w.signal)
+	switch {
+	case w.lot != lotStopping:
+		w.wanted, w.stoppedAs = false, w.lot
+	case w.due != 0 && t.now.Mono >= w.due:
+		then := "killed"
+		if w.signal == "KILL" {
+			then = "the kernel holds it"
+		}
+		w.why = fmt.Sprintf("pid %d (%v when it was told to end) did not end in time after SIG%s: %s", w.pid, w.stoppedAs, w.signal, then)
 		t.emit(Event{Type: EventWarning, Worker: w.name, PID: w.pid, Text: w.why})
-	}
-	if w.lot != lotStopping {
-		w.wanted = false
 	}
 	w.lot, w.signal = lotStopping, "KILL"
 	w.due = t.now.after(killAgain)

@@ -11,6 +11,8 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/standbyd/standbyd/internal/proc"
 )
 
 func becomeSubreaper() error {
@@ -21,10 +23,11 @@ func becomeSubreaper() error {
 }
 
 const (
-	reapEvery = time.Second
-	// reapAfter is how long a dead child stays to whoever started it. One that
-	// nobody has waited for by then is an orphan that was given to us.
-	reapAfter = 10 * time.Second
+	reapEvery = 500 * time.Millisecond
+	// reapAfter is how long a dead child stays to whoever started it, counted
+	// in looks, so that time in which this process was stopped does not count.
+	// One that nobody has waited for by then is an orphan that was given to us.
+	reapAfter = 6
 )
 
 // reapOrphans reaps dead orphans, each by its pid, until over is closed. The
@@ -32,7 +35,7 @@ const (
 func (s *Supervisor) reapOrphans(over <-chan struct{}) {
 	tick := time.NewTicker(reapEvery)
 	defer tick.Stop()
-	since := map[int]time.Time{}
+	looks := map[proc.Identity]int{}
 	for {
 		select {
 		case <-over:
@@ -45,24 +48,19 @@ func (s *Supervisor) reapOrphans(over <-chan struct{}) {
 				delete(dead, w.PID)
 			}
 		}
-		for pid := range since {
-			if !dead[pid] {
-				delete(since, pid)
-			}
-		}
-		for pid := range dead {
-			if at, known := since[pid]; !known {
-				since[pid] = time.Now()
-			} else if time.Since(at) > reapAfter {
+		seen := map[proc.Identity]int{}
+		for pid, id := range dead {
+			if seen[id] = looks[id] + 1; seen[id] > reapAfter {
 				unix.Wait4(pid, nil, unix.WNOHANG, nil)
 			}
 		}
+		looks = seen
 	}
 }
 
-// deadChildren are the children of this process in state Z.
-func deadChildren() map[int]bool {
-	dead := map[int]bool{}
+// deadChildren are the children of this process in state Z, by pid.
+func deadChildren() map[int]proc.Identity {
+	dead := map[int]proc.Identity{}
 	lists, _ := filepath.Glob("/proc/self/task/*/children")
 	for _, list := range lists {
 		b, _ := os.ReadFile(list)
@@ -73,7 +71,9 @@ func deadChildren() map[int]bool {
 			}
 			rest := strings.Fields(string(stat[strings.LastIndexByte(string(stat), ')')+1:]))
 			if pid, err := strconv.Atoi(field); err == nil && len(rest) > 0 && rest[0] == "Z" {
-				dead[pid] = true
+				if id, err := proc.Of(pid); err == nil {
+					dead[pid] = id
+				}
 			}
 		}
 	}

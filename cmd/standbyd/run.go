@@ -221,7 +221,7 @@ func (a *app) supervisorConfig(c *config.Config, log hclog.Logger) (supervisor.C
 	settings := c.Supervisor()
 	settings.Version = version
 	// This process is nothing else: it may be what an embedding one may not.
-	settings.OwnCgroup = true
+	settings.OwnCgroup, settings.Subreaper = true, true
 	for i, r := range c.Roles {
 		for j, p := range r.Plugins {
 			hooks, err := host.New(hostConfig(c, r, p, log.Named(r.Name)))

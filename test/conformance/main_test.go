@@ -1,0 +1,192 @@
+//go:build linux
+
+package conformance
+
+import (
+	"bytes"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/standbyd/standbyd/internal/proc"
+	"github.com/standbyd/standbyd/supervisor"
+)
+
+// standbyd is the program under test.
+var standbyd string
+
+// TestMain builds it once. The test binary itself plays the workers, and the
+// embedder of a supervisor.
+func TestMain(m *testing.M) {
+	supervisor.Stage()
+	if len(os.Args) > 1 && os.Args[1] == "tw" {
+		work(os.Args[2:])
+	}
+	os.Exit(buildAndRun(m))
+}
+
+func buildAndRun(m *testing.M) int {
+	dir, err := os.MkdirTemp("", "conformance")
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		return 1
+	}
+	defer os.RemoveAll(dir)
+	standbyd = filepath.Join(dir, "standbyd")
+	build := exec.Command("go", "build", "-buildvcs=false", "-o", standbyd, "./cmd/standbyd")
+	build.Dir, build.Env = "../..", append(os.Environ(), "CGO_ENABLED=0")
+	if out, err := build.CombinedOutput(); err != nil {
+		fmt.Fprintf(os.Stderr, "build standbyd: %v\n%s", err, out)
+		return 1
+	}
+	for _, e := range os.Environ() { // what the user who runs the tests has set
+		if name, _, _ := strings.Cut(e, "="); strings.HasPrefix(name, "STANDBYD_") {
+			os.Unsetenv(name)
+		}
+	}
+	return m.Run()
+}
+
+// patience is the limit of every wait for an event: what is promised comes
+// far sooner, on a machine that does nothing else.
+const patience = time.Minute
+
+// daemon is a standbyd with folders of its own.
+type daemon struct {
+	t      *testing.T
+	dir    string
+	config string
+	output *log
+	cmd    *exec.Cmd
+	wait   func() int // for its end; its exit status; any number of calls
+}
+
+// log is what a program has printed so far; safe for concurrent use.
+type log struct {
+	mu   sync.Mutex
+	text bytes.Buffer
+}
+
+func (l *log) Write(b []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.text.Write(b)
+}
+
+func (l *log) String() string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.text.String()
+}
+
+// newDaemon writes the config and starts standbyd. In the text, $TW is the
+// worker that this binary plays, as the beginning of a command, and $DIR the
+// test's folder. before is put in front of the command line.
+func newDaemon(t *testing.T, text string, before ...string) *daemon {
+	t.Helper()
+	dir, err := os.MkdirTemp("", "cf") // short: sockets are below it
+	if err != nil {
+		t.Fatal(err)
+	}
+	exe, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	d := &daemon{t: t, dir: dir, config: filepath.Join(dir, "standbyd.toml")}
+	text = "[supervisor]\nruntime_dir = \"run\"\nstate_dir = \"state\"\n" + text
+	text = strings.NewReplacer("$TW", fmt.Sprintf("%q, \"tw\"", exe), "$DIR", dir).Replace(text)
+	if err := os.WriteFile(d.config, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		d.stop()
+		if t.Failed() {
+			t.Logf("standbyd printed:\n%s", d.output)
+			logs, _ := filepath.Glob(filepath.Join(dir, "state/logs/*.log"))
+			for _, name := range logs {
+				b, _ := os.ReadFile(name)
+				t.Logf("%s:\n%s", filepath.Base(name), b[max(0, len(b)-2000):])
+			}
+		}
+		os.RemoveAll(dir)
+	})
+	d.start(before...)
+	return d
+}
+
+func (d *daemon) start(before ...string) {
+	d.t.Helper()
+	argv := append(before, standbyd, "-c", d.config, "run")
+	cmd := exec.Command(argv[0], argv[1:]...)
+	d.output = &log{}
+	cmd.Stdout, cmd.Stderr = d.output, d.output
+	if err := cmd.Start(); err != nil {
+		d.t.Fatal(err)
+	}
+	d.cmd = cmd
+	d.wait = sync.OnceValue(func() int { cmd.Wait(); return cmd.ProcessState.ExitCode() })
+}
+
+// stop ends it in order, and by force if that does not work.
+func (d *daemon) stop() {
+	d.cmd.Process.Signal(syscall.SIGTERM)
+	if !d.ended() {
+		d.cmd.Process.Kill()
+		d.wait()
+		d.t.Error("standbyd did not stop in order")
+	}
+}
+
+// ended waits for its end.
+func (d *daemon) ended() bool {
+	over := make(chan struct{})
+	go func() { d.wait(); close(over) }()
+	select {
+	case <-over:
+		return true
+	case <-time.After(patience):
+		return false
+	}
+}
+
+// run runs a verb and returns what it printed.
+func (d *daemon) run(args ...string) (string, error) {
+	out, err := exec.Command(standbyd, append([]string{"-c", d.config}, args...)...).CombinedOutput()
+	return string(out), err
+}
+
+// must is run for a verb that has to succeed.
+func (d *daemon) must(args ...string) string {
+	d.t.Helper()
+	out, err := d.run(args...)
+	if err != nil {
+		d.t.Fatalf("standbyd %s: %v\n%s", strings.Join(args, " "), err, out)
+	}
+	return out
+}
+
+// eventually waits for something to become true.
+func eventually(t *testing.T, what string, ok func() bool) {
+	t.Helper()
+	for deadline := time.Now().Add(patience); !ok(); time.Sleep(5 * time.Millisecond) {
+		if time.Now().After(deadline) {
+			t.Fatalf("not within %v: %s", patience, what)
+		}
+	}
+}
+
+// identity of a living process.
+func identity(t *testing.T, pid int) proc.Identity {
+	t.Helper()
+	id, err := proc.Of(pid)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return id
+}

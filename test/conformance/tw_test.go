@@ -1,0 +1,77 @@
+//go:build linux
+
+package conformance
+
+import (
+	"context"
+	"flag"
+	"fmt"
+	"net"
+	"os"
+	"os/exec"
+	"os/signal"
+	"strconv"
+	"syscall"
+	"time"
+
+	"github.com/standbyd/standbyd/coord"
+)
+
+// work is a tiny worker that misbehaves as its flags say. It does not return.
+func work(args []string) {
+	f := flag.NewFlagSet("tw", flag.ExitOnError)
+	fork := f.Int("fork", 0, "start that many children that do nothing")
+	setsid := f.Bool("setsid", false, "the children leave the process group")
+	bare := f.Bool("bare", false, "the children have no environment")
+	hold := f.String("hold", "", "the children hold this address open")
+	pids := f.String("pids", "", "append the children's pids to this file")
+	ignore := f.Bool("ignore-term", false, "take no notice of SIGTERM")
+	idle := f.Bool("idle", false, "only sleep: the child of -fork")
+	f.Parse(args)
+	if *idle {
+		time.Sleep(time.Hour)
+	}
+	var held []*os.File
+	if *hold != "" {
+		if l, err := net.Listen("tcp", *hold); err == nil { // one of the workers has it
+			file, _ := l.(*net.TCPListener).File()
+			held = append(held, file)
+		}
+	}
+	for range *fork {
+		c := exec.Command(os.Args[0], "tw", "-idle")
+		c.ExtraFiles = held
+		if *bare {
+			c.Env = []string{}
+		}
+		c.SysProcAttr = &syscall.SysProcAttr{Setsid: *setsid}
+		if err := c.Start(); err != nil {
+			fmt.Println(err)
+			os.Exit(1)
+		}
+		out, err := os.OpenFile(*pids, os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o600)
+		if err != nil {
+			fmt.Println(err)
+			os.Exit(1)
+		}
+		out.WriteString(strconv.Itoa(c.Process.Pid) + "\n")
+		out.Close()
+	}
+	ctx := context.Background()
+	if *ignore {
+		signal.Ignore(syscall.SIGTERM)
+	} else {
+		var stop context.CancelFunc
+		ctx, stop = signal.NotifyContext(ctx, syscall.SIGTERM)
+		defer stop()
+	}
+	err := coord.Run(ctx, func(ctx context.Context, _ *coord.Leadership) error {
+		<-ctx.Done()
+		return nil
+	})
+	if err != nil {
+		fmt.Println(err)
+		os.Exit(1)
+	}
+	os.Exit(0)
+}
