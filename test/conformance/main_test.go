@@ -64,7 +64,9 @@ type daemon struct {
 	config string
 	output *log
 	cmd    *exec.Cmd
-	wait   func() int // for its end; its exit status; any number of calls
+	main   int           // pid of standbyd itself
+	gone   chan struct{} // closed at its end
+	wait   func() int    // for its end; its exit status; any number of calls
 }
 
 // log is what a program has printed so far; safe for concurrent use.
@@ -129,15 +131,22 @@ func (d *daemon) start(before ...string) {
 	if err := cmd.Start(); err != nil {
 		d.t.Fatal(err)
 	}
-	d.cmd = cmd
-	d.wait = sync.OnceValue(func() int { cmd.Wait(); return cmd.ProcessState.ExitCode() })
+	d.cmd, d.main = cmd, cmd.Process.Pid
+	gone := make(chan struct{})
+	d.gone, d.wait = gone, func() int { <-gone; return cmd.ProcessState.ExitCode() }
+	go func() { cmd.Wait(); close(gone) }()
 }
 
 // stop ends it in order, and by force if that does not work.
 func (d *daemon) stop() {
-	d.cmd.Process.Signal(syscall.SIGTERM)
+	select {
+	case <-d.gone:
+		return
+	default:
+	}
+	syscall.Kill(d.main, syscall.SIGTERM)
 	if !d.ended() {
-		d.cmd.Process.Kill()
+		syscall.Kill(d.main, syscall.SIGKILL)
 		d.wait()
 		d.t.Error("standbyd did not stop in order")
 	}
@@ -145,10 +154,8 @@ func (d *daemon) stop() {
 
 // ended waits for its end.
 func (d *daemon) ended() bool {
-	over := make(chan struct{})
-	go func() { d.wait(); close(over) }()
 	select {
-	case <-over:
+	case <-d.gone:
 		return true
 	case <-time.After(patience):
 		return false
