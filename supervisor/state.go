@@ -147,8 +147,8 @@ type worker struct {
 	drilled  int    // pid of the life that a drill hits; its end is no failure
 	signal   string // the last one that was sent to end the present life: "TERM", "KILL"
 	vitals   vitals
-	halted   bool // stopped by hand
-	lastOut  bool // is to be stopped when the others are gone
+	halted   bool   // stopped by hand
+	lastOut  bool   // is to be stopped when the others are gone
 	version  string // of the settings with which its process was started
 
 	stoppedAs lot // what it was when it was told to end
