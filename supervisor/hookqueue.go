@@ -50,8 +50,10 @@ type hookQueue struct {
 	tell    func(input)
 
 	// Of the queue's goroutine, per hook.
-	stuck []chan struct{} // closed when an abandoned call returns
-	asks  []bool          // has a PrePromote, as it said after Start
+	stuck []chan struct{}    // closed when an abandoned call returns
+	asks  []bool             // has a PrePromote, as it said after Start
+	heard []role.Token       // of the last OnPromote that was called, 0 after its OnDemote
+	owed  []*role.Transition // an OnDemote that could not be made because the hook was stuck
 
 	mu      sync.Mutex
 	jobs    []doJob
@@ -62,7 +64,8 @@ type hookQueue struct {
 
 func newHookQueue(hooks []NamedHooks, envs []HookEnv, timeout time.Duration, clock func() int64, tell func(input)) *hookQueue {
 	return &hookQueue{hooks: hooks, envs: envs, timeout: timeout, clock: clock, tell: tell,
-		stuck: make([]chan struct{}, len(hooks)), asks: make([]bool, len(hooks)), wake: make(chan struct{}, 1)}
+		stuck: make([]chan struct{}, len(hooks)), asks: make([]bool, len(hooks)),
+		owed: make([]*role.Transition, len(hooks)), heard: make([]role.Token, len(hooks)), wake: make(chan struct{}, 1)}
 }
 
 // put appends a job. A demote cuts short what tells of a leadership; a stop
@@ -116,7 +119,7 @@ func (q *hookQueue) work(ctx context.Context, j doJob) {
 		if j.only != nil && !slices.Contains(j.only, i) {
 			continue
 		}
-		err, called := q.call(ctx, i, j)
+		err, hung, called := q.call(ctx, i, j)
 		if !called {
 			continue
 		}
@@ -126,7 +129,7 @@ func (q *hookQueue) work(ctx context.Context, j doJob) {
 			q.asks[i] = ok && p.HasPrePromote()
 			gate = gate || q.asks[i]
 		}
-		q.tell(inCalled{hook: i, moment: j.kind, t: j.t, err: err})
+		q.tell(inCalled{hook: i, moment: j.kind, t: j.t, err: err, hung: hung})
 		if err != nil {
 			done.failed = append(done.failed, i)
 			if done.err == nil {
@@ -145,20 +148,44 @@ func (q *hookQueue) work(ctx context.Context, j doJob) {
 	q.tell(done)
 }
 
-// call makes one call with its deadline, and abandons it some time after.
-func (q *hookQueue) call(ctx context.Context, i int, j doJob) (err error, called bool) {
-	h := q.hooks[i].Hooks
-	pre, _ := h.(PrePromoter)
+// call makes one call, after the OnDemote that the hook may be owed: whatever
+// hung, promotions and demotions alternate. hung: it did not return in time.
+func (q *hookQueue) call(ctx context.Context, i int, j doJob) (err error, hung, called bool) {
 	if j.kind == momentPrePromote && !q.asks[i] {
-		return nil, false
+		return nil, false, false
 	}
 	if q.stuck[i] != nil {
 		select {
 		case <-q.stuck[i]:
 			q.stuck[i] = nil
 		default:
-			return errHookStuck, true
+			if j.kind == momentDemote && j.t.Token == q.heard[i] {
+				q.owed[i] = &j.t
+			}
+			return errHookStuck, false, true
 		}
+	}
+	if t := q.owed[i]; t != nil {
+		q.owed[i] = nil
+		if j.kind != momentDemote || j.t.Token != t.Token {
+			if _, hung = q.make(ctx, i, doJob{kind: momentDemote, t: *t}); q.stuck[i] != nil {
+				return errHookStuck, hung, true
+			}
+		}
+	}
+	err, late := q.make(ctx, i, j)
+	return err, hung || late, true
+}
+
+// make makes one call with its deadline, and abandons it some time after.
+func (q *hookQueue) make(ctx context.Context, i int, j doJob) (err error, hung bool) {
+	h := q.hooks[i].Hooks
+	pre, _ := h.(PrePromoter)
+	switch j.kind {
+	case momentPromote:
+		q.heard[i] = j.t.Token
+	case momentDemote:
+		q.heard[i] = 0
 	}
 	ctx, cancel := context.WithTimeout(ctx, q.timeout)
 	defer cancel()
@@ -176,20 +203,18 @@ func (q *hookQueue) call(ctx context.Context, i int, j doJob) (err error, called
 	}()
 	select {
 	case err := <-result:
-		return err, true
+		return err, false
 	case <-ctx.Done():
 	}
+	hung = context.Cause(ctx) == context.DeadlineExceeded
 	late := time.NewTimer(hookAbandon)
 	defer late.Stop()
 	select {
 	case err := <-result:
-		if err == nil && context.Cause(ctx) != context.DeadlineExceeded {
-			return nil, true
-		}
-		if err == nil {
+		if err == nil && hung {
 			err = context.Cause(ctx)
 		}
-		return err, true
+		return err, hung
 	case <-late.C:
 		q.stuck[i] = returned
 		return fmt.Errorf("%w (%w)", errHookAbandon, context.Cause(ctx)), true

@@ -148,6 +148,47 @@ func TestHungHookIsAbandoned(t *testing.T) {
 	}
 }
 
+// TestHungHookIsToldOfTheEnd: the demotion that could not be told while the hook
+// hung comes before its next promotion; what it never heard of is left out.
+func TestHungHookIsToldOfTheEnd(t *testing.T) {
+	release := make(chan struct{})
+	hung := &slowHooks{wait: func(moment string, ctx context.Context) error {
+		if moment == "promote" {
+			<-release
+		}
+		return nil
+	}}
+	q, in := queueOf(t, 20*time.Millisecond, hung)
+	for term := range uint64(2) {
+		tr := role.Transition{Token: role.MakeToken(1, term+1), Worker: "w"}
+		q.put(doJob{kind: momentPromote, t: tr})
+		eventually(t, "the promote is given up", func() bool { return len(in.jobs()) == int(2*term+1) })
+		q.put(doJob{kind: momentDemote, t: tr})
+	}
+	eventually(t, "all jobs are through", func() bool { return len(in.jobs()) == 4 })
+	close(release)
+	tr := role.Transition{Token: role.MakeToken(1, 3), Worker: "w"}
+	eventually(t, "the hook is called again once it has returned", func() bool {
+		q.put(doJob{kind: momentPromote, t: tr})
+		calls := hung.list()
+		return strings.HasPrefix(calls[len(calls)-1], "promote 1.3")
+	})
+	if got := hung.list()[:3]; !slices.Equal(got, []string{"promote 1.1 w ", "demote 1.1 w ", "promote 1.3 w "}) {
+		t.Errorf("%q", got)
+	}
+	hangs := 0
+	in.mu.Lock()
+	defer in.mu.Unlock()
+	for _, i := range in.all {
+		if c, ok := i.(inCalled); ok && c.hung {
+			hangs++
+		}
+	}
+	if hangs != 1 {
+		t.Errorf("%d calls count as hung, want the one that hung", hangs)
+	}
+}
+
 func TestDemoteCutsAPromoteShort(t *testing.T) {
 	h := &slowHooks{wait: func(moment string, ctx context.Context) error {
 		if moment == "promote" {

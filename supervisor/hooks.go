@@ -82,6 +82,7 @@ type HookStatus struct {
 	PID       int        `json:"pid"`   // 0 if it is no process
 	Token     role.Token `json:"token"` // of the leadership it was last promoted for, 0 if none
 	LastError string     `json:"last_error"`
+	Hangs     int        `json:"hangs"` // calls that did not return in time, since this supervisor began
 }
 
 // UnimplementedHooks does nothing at every moment. Embed it.

@@ -84,6 +84,7 @@ type (
 		moment hookMoment
 		t      role.Transition
 		err    error
+		hung   bool // it did not return by its deadline
 	}
 	// inJob: a job of the hook queue is through.
 	inJob struct {

@@ -3,58 +3,10 @@ package supervisor
 import (
 	"context"
 	"errors"
-	"os"
-	"path/filepath"
 	"strings"
 	"testing"
 	"time"
-
-	"github.com/standbyd/standbyd/coord/role"
 )
-
-func TestHistorySurvivesRotationAndHalfLines(t *testing.T) {
-	path := filepath.Join(t.TempDir(), "history.jsonl")
-	h, err := openHistory(path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	h.most = 600
-	us := 12.5
-	for term := range uint64(8) {
-		name := "kv"
-		if term%2 == 1 {
-			name = "other"
-		}
-		if err := h.append(Record{Role: name, Term: term, Token: role.MakeToken(1, term), ClaimedUS: &us}); err != nil {
-			t.Fatal(err)
-		}
-	}
-	h.close()
-	f, _ := os.OpenFile(path, os.O_APPEND|os.O_WRONLY, 0)
-	f.WriteString(`{"role":"kv","te`)
-	f.Close()
-	if h, err = openHistory(path); err != nil {
-		t.Fatal(err)
-	}
-	h.append(Record{Role: "kv", Term: 100})
-	defer h.close()
-	records, err := h.read("kv")
-	if err != nil || len(records) < 2 || records[len(records)-1].Term != 100 {
-		t.Fatalf("%+v, %v", records, err)
-	}
-	for i := 1; i < len(records); i++ {
-		if records[i].Term <= records[i-1].Term {
-			t.Errorf("order: %+v", records)
-		}
-	}
-	first := records[0]
-	if first.ClaimedUS == nil || *first.ClaimedUS != us || first.DetectedUS != nil {
-		t.Errorf("%+v", first)
-	}
-	if _, err := os.Stat(path + ".1"); err != nil {
-		t.Error("it was not rotated")
-	}
-}
 
 func TestSlowSubscriberLosesTheOldest(t *testing.T) {
 	var b bus

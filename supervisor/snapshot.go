@@ -72,6 +72,7 @@ type RoleStatus struct {
 	hooks      []NamedHooks
 	prints     []string // launchPrint of each worker's process
 	hookErrors []string // last failure per hook, as the queue saw it
+	hookHangs  []int    // calls that did not return in time, as the queue saw it
 }
 
 // Budget is how many failovers a role may have within a time, and has had. What

@@ -241,6 +241,7 @@ type state struct {
 	unhurried []string // what was said to be missing of the pace; never written, only replaced
 
 	hookErrors []string // per hook, its last failure; never written, only replaced
+	hookHangs  []int    // per hook, calls that did not return in time; the same
 }
 
 // policy is the part of a RoleConfig that decisions need. Never written.

@@ -24,6 +24,9 @@ func (s *Supervisor) Snapshot() Snapshot {
 			if p.LastError == "" && i < len(status.hookErrors) {
 				p.LastError = status.hookErrors[i]
 			}
+			if i < len(status.hookHangs) {
+				p.Hangs = max(p.Hangs, status.hookHangs[i])
+			}
 			status.Plugins = append(status.Plugins, p)
 		}
 		snap.Roles = append(snap.Roles, status)
@@ -67,7 +70,7 @@ func (r *roleLoop) publish() {
 	s := &r.st
 	status := &RoleStatus{
 		Name: r.config.Name, State: s.shown(), Why: s.why, Epoch: s.epoch, Segment: s.segment,
-		Workers: make([]WorkerStatus, 0, len(s.workers)), LastFailover: s.last, hooks: r.config.Hooks, hookErrors: s.hookErrors,
+		Workers: make([]WorkerStatus, 0, len(s.workers)), LastFailover: s.last, hooks: r.config.Hooks, hookErrors: s.hookErrors, hookHangs: s.hookHangs,
 		Protection: s.protection(),
 	}
 	status.Term = max(s.owner.term, s.active.term)

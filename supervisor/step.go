@@ -313,5 +313,11 @@ func (t *turn) noteCall(in inCalled) {
 	copy(kept, t.s.hookErrors)
 	kept[in.hook] = failure
 	t.s.hookErrors = kept
+	if in.hung {
+		hangs := make([]int, len(t.s.policy.Hooks))
+		copy(hangs, t.s.hookHangs)
+		hangs[in.hook]++
+		t.s.hookHangs = hangs
+	}
 	t.emit(e)
 }

@@ -128,6 +128,9 @@ func (s *Supervisor) Run(ctx context.Context) error {
 		return err
 	}
 	defer s.history.close()
+	if s.history.torn {
+		s.bus.publish(Event{Type: EventWarning, Text: "the last line of " + s.history.path + " is half a one, as a power cut leaves it: it is left out"})
+	}
 	if err := s.openGroups(); err != nil {
 		return err
 	}
@@ -408,7 +411,11 @@ func (s *Supervisor) History(roleName string) ([]Record, error) {
 	if roleName != "" && s.role(roleName) == nil {
 		return nil, fmt.Errorf("%w: %q", ErrNoRole, roleName)
 	}
-	return readHistory(historyPath(s.config.StateDir), roleName)
+	if s.isRunning() {
+		return s.history.read(roleName)
+	}
+	records, _, err := ReadHistory(s.config.StateDir, roleName)
+	return records, err
 }
 
 func (s *Supervisor) role(name string) *roleLoop {

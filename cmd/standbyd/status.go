@@ -149,6 +149,9 @@ func (a *app) historyVerb() *cobra.Command {
 			name = args[0]
 		}
 		records, err := client.History(ctx, name)
+		if errors.Is(err, api.ErrNoDaemon) && a.socket == "" {
+			records, err = a.historyOnDisk(name, err)
+		}
 		if err != nil {
 			return err
 		}
@@ -162,6 +165,23 @@ func (a *app) historyVerb() *cobra.Command {
 		}
 		return nil
 	})
+}
+
+// historyOnDisk is the history that a daemon has left, if there is one.
+func (a *app) historyOnDisk(name string, absent error) ([]supervisor.Record, error) {
+	_, stateDir, err := a.folders()
+	if err != nil {
+		return nil, errors.Join(absent, err)
+	}
+	records, damaged, err := supervisor.ReadHistory(stateDir, name)
+	if err != nil || len(records) == 0 {
+		return nil, errors.Join(absent, err)
+	}
+	fmt.Fprintf(a.stderr, "standbyd: %v; this is the history that it left\n", absent)
+	if damaged > 0 {
+		fmt.Fprintf(a.stderr, "standbyd: %d lines of it are damaged, as a power cut leaves them, and left out\n", damaged)
+	}
+	return records, nil
 }
 
 func (a *app) printRecord(w io.Writer, f *form, r supervisor.Record) error {

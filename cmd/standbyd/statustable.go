@@ -80,7 +80,7 @@ func roleBlock(b *bytes.Buffer, r *supervisor.RoleStatus, now time.Time, p paint
 				token = pl.Token.String()
 			}
 			plugins.add(cell{pl.Name, ""}, cell{pl.State, pluginColour(pl.State)}, cell{number(pl.PID), ""}, cell{token, ""},
-				cell{orElse(oneLine(pl.LastError), "-"), ""})
+				cell{orElse(hookTrouble(pl), "-"), ""})
 		}
 		plugins.write(b, p)
 	}
@@ -103,6 +103,19 @@ func pauseWords(s *supervisor.PauseStatus, now time.Time) string {
 		return "paused"
 	}
 	return "paused for another " + span(s.Until.Sub(now))
+}
+
+// hookTrouble is a plugin's last error, and how often it hung.
+func hookTrouble(p supervisor.PluginStatus) string {
+	text := oneLine(p.LastError)
+	if p.Hangs == 0 || strings.Contains(text, "hung ") {
+		return text
+	}
+	times := fmt.Sprintf("hung %d times", p.Hangs)
+	if p.Hangs == 1 {
+		times = "hung once"
+	}
+	return join(times, text)
 }
 
 func protection(g supervisor.Protection) string {

@@ -219,7 +219,7 @@ func (p *plugin) OnLeaderChange(ctx context.Context, t role.Transition) error {
 func (p *plugin) Status() supervisor.HookStatus {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	return supervisor.HookStatus{State: p.state, PID: p.pid, Token: p.token, LastError: p.lastErr}
+	return supervisor.HookStatus{State: p.state, PID: p.pid, Token: p.token, LastError: p.lastErr, Hangs: p.hangs}
 }
 
 // promoteWait is how long an OnPromote waits for a process that is starting:
