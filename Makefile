@@ -23,7 +23,7 @@ CROSS_COORD := linux darwin freebsd windows
 CROSS_ALL   := linux darwin freebsd
 CROSS_ARCH  := amd64 arm64
 
-.PHONY: all help build test conformance race lint cross soak soak-files soak-linear soak-dying soak-kills soak-alarms soak-e2e fuzz bench bench-failover bench-go bench-scale run clean model
+.PHONY: all help build test conformance race lint cross soak soak-files soak-linear soak-dying soak-hooks soak-kills soak-alarms soak-e2e fuzz bench bench-failover bench-go bench-scale run clean model
 
 all: build
 
@@ -72,7 +72,7 @@ cross: ## compile for every platform
 SOAK ?= 50
 SOAK_FOR ?= 10m
 E2E_SOAK := CGO_ENABLED=0 $(GO) test -count 1 -timeout 3h -v
-soak: soak-files soak-linear soak-dying soak-kills soak-alarms soak-e2e ## all of the soaks below, one after the other; an hour or more
+soak: soak-files soak-linear soak-dying soak-hooks soak-kills soak-alarms soak-e2e ## all of the soaks below, one after the other; an hour or more
 
 soak-files: ## racing claimants and killed writers of file leases, SOAK (50) times as many rounds
 	FILELEASE_LONG=$(SOAK) CGO_ENABLED=0 $(GO) test -timeout 2h -run 'Racing|Reclaimers|KilledAtEveryStep' -v ./coord/filelease
@@ -82,6 +82,9 @@ soak-linear: ## linearizability of the lease under processes that are killed and
 
 soak-dying: ## nobody alive is taken for dying: threads, execve, debuggers, cores; 4,000 rounds, some 5 minutes
 	SOAK=1 CGO_ENABLED=0 $(GO) test -timeout 1h -run 'NobodyAlive' -v ./internal/proc
+
+soak-hooks: ## 1,000 killed leaders under hooks that are slower than the changes, fail and hang
+	SOAK=1 CGO_ENABLED=0 $(GO) test -timeout 2h -run 'ForcedChanges' -v ./supervisor
 
 soak-kills: ## 1,000 kills in a row of a leader under a writing client; counts what they leave behind; about 10 minutes when idle
 	SOAK=1 $(E2E_SOAK) -run 'TestManyKills' ./test/e2e

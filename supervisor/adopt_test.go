@@ -347,3 +347,33 @@ func TestWhatAWorkerLeavesBehindIsEnded(t *testing.T) {
 	w.shutdown()
 	w.noProcesses()
 }
+
+// TestNextLeaderIsPromotedAfterTheTree: under fence = "tree" what a dead leader
+// had started is gone before the hooks hear of the next one.
+func TestNextLeaderIsPromotedAfterTheTree(t *testing.T) {
+	c := newConfig(t, "forks")
+	dir := roleDir(c.RuntimeDir, "kv")
+	left := make(chan int, 10)
+	hook := &recorder{on: func(moment string, tr role.Transition) error {
+		if moment == "promote" && tr.Previous != "" {
+			left <- len(strays(dir, tr.Previous, nobody))
+		}
+		return nil
+	}}
+	c.Roles[0].Fence, c.Roles[0].RestartDelay, c.Roles[0].RestartMaxDelay = FenceTree, time.Hour, time.Hour
+	c.Roles[0].Hooks = []NamedHooks{{"watch", hook}}
+	w := start(t, c)
+	before := w.until("the role is full", full)
+	if n := len(strays(dir, before.Leader, nobody)); n != 2 {
+		t.Fatalf("%s has %d processes, want itself and its child", before.Leader, n)
+	}
+	syscall.Kill(before.LeaderPID, syscall.SIGKILL)
+	select {
+	case n := <-left:
+		if n != 0 {
+			t.Errorf("%d processes of %s were there when the next leader was promoted", n, before.Leader)
+		}
+	case <-time.After(limit):
+		t.Fatal("nobody was promoted")
+	}
+}

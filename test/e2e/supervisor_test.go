@@ -140,6 +140,27 @@ func TestStopDaemon(t *testing.T) {
 	d.verify("kv")
 }
 
+// Supervisor and leader are stopped at once: the standbys tick by themselves,
+// find the leader hung, and end it.
+func TestStopDaemonAndLeader(t *testing.T) {
+	t.Parallel()
+	d := configure(t, hangConfig(""))
+	d.start()
+	before := d.whole("kv")
+	l := write(t, d.url, 2)
+	l.more(3)
+	kill(t, d.cmd.Process.Pid, syscall.SIGSTOP)
+	kill(t, before.LeaderPID, syscall.SIGSTOP)
+	l.more(6)
+	kill(t, d.cmd.Process.Pid, syscall.SIGCONT)
+	after := d.whole("kv")
+	if after.Term <= before.Term || after.LeaderPID == before.LeaderPID {
+		t.Errorf("%+v after %+v", after, before)
+	}
+	l.close()
+	d.verify("kv")
+}
+
 func TestTerminate(t *testing.T) {
 	for _, sig := range []syscall.Signal{syscall.SIGTERM, syscall.SIGINT} {
 		t.Run(sig.String(), func(t *testing.T) {
