@@ -361,7 +361,7 @@ func TestNextLeaderIsPromotedAfterTheTree(t *testing.T) {
 		return nil
 	}}
 	c.Roles[0].Fence, c.Roles[0].RestartDelay, c.Roles[0].RestartMaxDelay = FenceTree, time.Hour, time.Hour
-	c.Roles[0].Hooks = []NamedHooks{{"watch", hook}}
+	c.Roles[0].Hooks = []NamedHooks{{Name: "watch", Hooks: hook}}
 	w := start(t, c)
 	before := w.until("the role is full", full)
 	if n := len(strays(dir, before.Leader, nobody)); n != 2 {

@@ -19,7 +19,7 @@ func TestForcedChangesOfRealWorkers(t *testing.T) {
 	}
 	c := newConfig(t, "good")
 	hook := &slowly{name: "a", rnd: rand.New(rand.NewPCG(1, 2))}
-	c.Roles[0].Hooks, c.Roles[0].Failovers, c.Roles[0].Burst = []NamedHooks{{"a", hook}}, 1<<30, 1<<30
+	c.Roles[0].Hooks, c.Roles[0].Failovers, c.Roles[0].Burst = []NamedHooks{{Name: "a", Hooks: hook}}, 1<<30, 1<<30
 	w := start(t, c)
 	last := w.until("somebody leads", led)
 	for i := range changes {

@@ -110,7 +110,7 @@ type changing struct {
 func forceChanges(t *testing.T, gate bool, seed uint64, changes int) {
 	var named []NamedHooks
 	for i, name := range []string{"a", "b"} {
-		named = append(named, NamedHooks{name, &slowly{name: name, gate: gate && i == 0, rnd: rand.New(rand.NewPCG(seed, uint64(i)))}})
+		named = append(named, NamedHooks{Name: name, Hooks: &slowly{name: name, gate: gate && i == 0, rnd: rand.New(rand.NewPCG(seed, uint64(i)))}})
 	}
 	p := testPolicy()
 	p.Hooks, p.Failovers, p.Burst = named, 1<<30, 1<<30

@@ -87,7 +87,7 @@ func (t *turn) rehook() {
 func (t *turn) hireAnew() {
 	next := *t.s.policy
 	next.Hooks = t.s.nextHooks
-	t.s.policy, t.s.rehooking, t.s.jobs, t.s.asking, t.s.hookErrors = &next, false, 0, 0, nil
+	t.s.policy, t.s.rehooking, t.s.jobs, t.s.asking, t.s.hookErrors, t.s.hookHangs = &next, false, 0, 0, nil, nil
 	t.s.told = role.Transition{} // of a leader that came meanwhile nobody has been told
 	t.do(doHire{})
 }
