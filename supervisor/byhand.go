@@ -113,32 +113,60 @@ func (s *Supervisor) Restart(ctx context.Context, target string) ([]WorkerStatus
 	return s.byHand(ctx, "restart", handRestart, target)
 }
 
-func (s *Supervisor) byHand(ctx context.Context, name string, verb handVerb, target string) ([]WorkerStatus, error) {
+// Begin has one of "start", "stop" and "restart" begun, and does not wait for
+// what comes of it.
+func (s *Supervisor) Begin(ctx context.Context, verb, target string) error {
+	which, ok := map[string]handVerb{"start": handStart, "stop": handStop, "restart": handRestart}[verb]
+	if !ok {
+		return fmt.Errorf("%q is none of start, stop, restart", verb)
+	}
+	_, _, err := s.beginByHand(ctx, verb, which, target)
+	return err
+}
+
+// beginByHand asks the role, which says whom it means.
+func (s *Supervisor) beginByHand(ctx context.Context, name string, verb handVerb, target string) (*roleLoop, []int, error) {
 	r, index := s.role(target), allWorkers
 	if r == nil {
 		var err error
 		if r, index, err = s.find(target); err != nil {
-			return nil, err
+			return nil, nil, err
 		}
 	}
-	events := s.Subscribe(ctx)
-	before := r.published.Load().Workers
 	meant, err := ask(ctx, s, r, func(to reply[[]int]) input { return inByHand{verb, index, to} })
 	if err != nil {
-		return nil, fmt.Errorf("%s %s: %w", name, target, err)
+		return nil, nil, fmt.Errorf("%s %s: %w", name, target, err)
+	}
+	return r, meant, nil
+}
+
+func (s *Supervisor) byHand(ctx context.Context, name string, verb handVerb, target string) ([]WorkerStatus, error) {
+	events := s.Subscribe(ctx)
+	before := map[string]int{} // pids by worker
+	for _, role := range s.Snapshot().Roles {
+		for _, w := range role.Workers {
+			before[w.Name] = w.PID
+		}
+	}
+	r, meant, err := s.beginByHand(ctx, name, verb, target)
+	if err != nil {
+		return nil, err
 	}
 	for {
 		var found []WorkerStatus
 		var open []string
 		now := r.published.Load().Workers
 		for _, i := range meant {
+			if i >= len(now) {
+				continue // the role has fewer workers by now
+			}
 			w := now[i]
 			found = append(found, w)
 			done, ended := w.Ready, w.State == WorkerBackoff || w.State == WorkerFailed || w.State == WorkerStopped
 			switch {
 			case verb == handStop:
 				done, ended = w.PID == 0 && w.State == WorkerStopped, false
-			case verb == handRestart && before[i].PID != 0 && w.PID == before[i].PID:
+			case verb == handRestart && before[w.Name] != 0 && w.PID == before[w.Name]:
 				done, ended = false, false
 			}
 			if ended {

@@ -109,15 +109,15 @@ role or worker, 5 a drill took longer than --max-ms, 99 timed out.`,
 		a.statusVerb(), a.historyVerb(), a.eventsVerb(), a.logsVerb(),
 		a.pidVerb(), a.signalVerb(), a.drillVerb(), a.ackVerb(), a.waitVerb(),
 		a.switchoverVerb(), a.failoverVerb(), a.pauseVerb(), a.resumeVerb(),
-		a.reloadVerb(), a.restartVerb(), a.scaleVerb(),
+		a.startVerb(), a.stopVerb(), a.restartVerb(), a.scaleVerb(), a.reloadVerb(),
 		a.lockVerb(), a.locksVerb(),
 		a.shutdownVerb(), a.inspectVerb(), a.versionVerb(),
 	)
 	for _, c := range root.Commands() {
 		switch c.Name() {
-		case "status", "history", "drill", "switchover", "failover", "pause", "resume", "ack", "wait", "scale", "restart":
+		case "status", "history", "drill", "switchover", "failover", "pause", "resume", "ack", "wait", "scale":
 			a.takesRole(false, c)
-		case "pid", "signal", "logs":
+		case "pid", "signal", "logs", "start", "stop", "restart":
 			a.takesRole(true, c)
 		}
 	}

@@ -10,6 +10,7 @@
 //	POST /v1/signal                     {"target","signal"}
 //	POST /v1/drill                      {"role","fault","count","interval_ms","force"}; JSON lines: {"hit"} and {"record"} of each round, {"done"}
 //	POST /v1/ack                        {"role"}
+//	POST /v1/start, /stop, /restart     {"target","no_wait"}; answers with the workers when it is done
 //	POST /v1/roll                       {"role"}; answers when all workers were restarted, one by one
 //	POST /v1/scale                      {"role","workers"}
 //	POST /v1/reload                     {"plan"}; reads the config file again

@@ -128,6 +128,9 @@ func (s *Server) handler() http.Handler {
 	mux.HandleFunc("POST /v1/failover", s.change(s.backend.Failover))
 	mux.HandleFunc("POST /v1/pause", s.pause)
 	mux.HandleFunc("POST /v1/resume", s.resume)
+	mux.HandleFunc("POST /v1/start", s.byHand("start", s.backend.Start))
+	mux.HandleFunc("POST /v1/stop", s.byHand("stop", s.backend.Stop))
+	mux.HandleFunc("POST /v1/restart", s.byHand("restart", s.backend.Restart))
 	mux.HandleFunc("POST /v1/roll", s.roll)
 	mux.HandleFunc("POST /v1/scale", s.scale)
 	if s.Reloader != nil {

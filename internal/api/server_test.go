@@ -107,6 +107,20 @@ func (p *puppet) Resume(_ context.Context, role string) ([]string, error) {
 	return []string{role}, p.err
 }
 
+func (p *puppet) Start(_ context.Context, target string) ([]supervisor.WorkerStatus, error) {
+	return []supervisor.WorkerStatus{{Name: "start " + target}}, p.err
+}
+
+func (p *puppet) Stop(_ context.Context, target string) ([]supervisor.WorkerStatus, error) {
+	return []supervisor.WorkerStatus{{Name: "stop " + target}}, p.err
+}
+
+func (p *puppet) Restart(_ context.Context, target string) ([]supervisor.WorkerStatus, error) {
+	return []supervisor.WorkerStatus{{Name: "restart " + target}}, p.err
+}
+
+func (p *puppet) Begin(_ context.Context, verb, target string) error { return p.err }
+
 func (p *puppet) RestartRolling(_ context.Context, role string) (supervisor.Rolled, error) {
 	return supervisor.Rolled{Role: role, Started: []string{"kv-1"}, Left: []string{"kv-0"}}, p.err
 }

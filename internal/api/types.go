@@ -20,6 +20,10 @@ type Backend interface {
 	Signal(ctx context.Context, target string, sig syscall.Signal) (worker string, pid int, err error)
 	Drill(ctx context.Context, role string, o supervisor.DrillOptions, each func(supervisor.Record)) ([]supervisor.Record, error)
 	Ack(ctx context.Context, role string) error
+	Start(ctx context.Context, target string) ([]supervisor.WorkerStatus, error)
+	Stop(ctx context.Context, target string) ([]supervisor.WorkerStatus, error)
+	Restart(ctx context.Context, target string) ([]supervisor.WorkerStatus, error)
+	Begin(ctx context.Context, verb, target string) error
 	RestartRolling(ctx context.Context, role string) (supervisor.Rolled, error)
 	Scale(ctx context.Context, role string, workers int) (supervisor.Rolled, error)
 	Switchover(ctx context.Context, role, to string) (supervisor.Record, error)
