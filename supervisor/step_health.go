@@ -155,6 +155,9 @@ func (t *turn) noteWords(in inNotify) {
 // look judges a worker again, after something about it has changed.
 func (t *turn) look(i int) {
 	if w := &t.s.workers[i]; t.observes() && w.pid != 0 && w.lot != lotEnded {
+		if w.why == noSeat && t.s.seated(w) {
+			w.why = "" // it was quicker with its word than with its seat
+		}
 		t.word(i, t.view(w))
 	}
 }

@@ -64,6 +64,8 @@ func codeOf(err error) int {
 		return exitDone
 	case errors.As(err, &usage), errors.As(err, &problems), errors.Is(err, errConfig), errors.Is(err, api.ErrBadRequest):
 		return exitUsage
+	case errors.Is(err, api.ErrConfig):
+		return exitUsage
 	case errors.Is(err, errTimedOut), errors.Is(err, supervisor.ErrTimedOut): // also if the daemon is what did not come
 		return exitTimedOut
 	case errors.Is(err, api.ErrNoDaemon):
