@@ -36,6 +36,7 @@ func TestMain(m *testing.M) {
 		time.Sleep(time.Hour)
 	case "supervise":
 		supervise()
+		os.Exit(0)
 	}
 	os.Exit(m.Run())
 }
@@ -293,7 +294,14 @@ func TestSupervisorStepsAside(t *testing.T) {
 		if err := cmd.Start(); err != nil {
 			t.Fatal(err)
 		}
-		t.Cleanup(func() { cmd.Process.Kill(); cmd.Wait(); Remove(c.Path()) })
+		t.Cleanup(func() {
+			cmd.Process.Kill()
+			cmd.Wait()
+			end(t, c) // a process that was waited for may be in it for a moment yet
+			if err := Remove(c.Path()); err != nil {
+				t.Error(err)
+			}
+		})
 		return bufio.NewReader(out), func() { in.Close() }
 	}
 	lines, finish := run()
