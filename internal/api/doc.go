@@ -16,6 +16,8 @@
 //	POST /v1/reload                     {"plan"}; reads the config file again
 //	POST /v1/shutdown                   a JSON line when it begins and one when all is stopped
 //
+// GET /v1/openapi.json, and docs/openapi.json, describe all of it.
+//
 // A failure is a status of 400 or more with {"error":{"code","message"}}, or
 // such a line at the end of a stream. Root and the daemon's own user may do
 // everything, the control group what [Access] says, others nothing: the kernel

@@ -114,29 +114,12 @@ func (s *Server) Serve(ctx context.Context, l net.Listener) error {
 
 func (s *Server) handler() http.Handler {
 	mux := http.NewServeMux()
-	mux.HandleFunc("GET /v1/status", func(w http.ResponseWriter, _ *http.Request) { answer(w, s.backend.Snapshot()) })
-	mux.HandleFunc("GET /v1/history", s.history)
-	mux.HandleFunc("GET /v1/events", s.events)
-	mux.HandleFunc("GET /v1/pid", s.pid)
-	mux.HandleFunc("GET /v1/logs", s.logs)
-	mux.HandleFunc("GET /v1/deaths", s.deaths)
-	mux.HandleFunc("POST /v1/signal", s.signal)
-	mux.HandleFunc("POST /v1/drill", s.drill)
-	mux.HandleFunc("POST /v1/ack", s.ack)
-	mux.HandleFunc("GET /v1/candidates", s.candidates)
-	mux.HandleFunc("POST /v1/switchover", s.change(s.backend.Switchover))
-	mux.HandleFunc("POST /v1/failover", s.change(s.backend.Failover))
-	mux.HandleFunc("POST /v1/pause", s.pause)
-	mux.HandleFunc("POST /v1/resume", s.resume)
-	mux.HandleFunc("POST /v1/start", s.byHand("start", s.backend.Start))
-	mux.HandleFunc("POST /v1/stop", s.byHand("stop", s.backend.Stop))
-	mux.HandleFunc("POST /v1/restart", s.byHand("restart", s.backend.Restart))
-	mux.HandleFunc("POST /v1/roll", s.roll)
-	mux.HandleFunc("POST /v1/scale", s.scale)
-	if s.Reloader != nil {
-		mux.HandleFunc("POST /v1/reload", s.reload)
+	for _, r := range routes {
+		if h := r.handler(s); h != nil {
+			mux.HandleFunc(r.method+" "+r.path, h)
+		}
 	}
-	mux.HandleFunc("POST /v1/shutdown", s.shutdown)
+	mux.HandleFunc("GET /v1/openapi.json", func(w http.ResponseWriter, _ *http.Request) { answer(w, document()) })
 	s.probes(mux)
 	return mux
 }

@@ -38,7 +38,8 @@ func (p *puppet) emit(id uint64) {
 }
 
 func (p *puppet) Snapshot() supervisor.Snapshot {
-	return supervisor.Snapshot{Roles: []supervisor.RoleStatus{{Name: "kv", Leader: "kv-1"}}}
+	return supervisor.Snapshot{Roles: []supervisor.RoleStatus{{Name: "kv", Leader: "kv-1", Workers: []supervisor.WorkerStatus{{Name: "kv-1"}},
+		Plugins: []supervisor.PluginStatus{}, Protection: supervisor.Protection{Detect: []string{"tick"}, Missing: []string{}}}}}
 }
 
 func (p *puppet) Subscribe(ctx context.Context) <-chan supervisor.Event {
@@ -95,7 +96,7 @@ func (p *puppet) Failover(_ context.Context, role, to string) (supervisor.Record
 }
 
 func (p *puppet) Candidates(_ context.Context, role, to string) (supervisor.Ranking, error) {
-	return supervisor.Ranking{Role: role, To: to}, p.err
+	return supervisor.Ranking{Role: role, To: to, Workers: []supervisor.Candidate{}}, p.err
 }
 
 func (p *puppet) Pause(_ context.Context, role string, length time.Duration) ([]supervisor.PauseStatus, error) {
@@ -122,11 +123,11 @@ func (p *puppet) Restart(_ context.Context, target string) ([]supervisor.WorkerS
 func (p *puppet) Begin(_ context.Context, verb, target string) error { return p.err }
 
 func (p *puppet) RestartRolling(_ context.Context, role string) (supervisor.Rolled, error) {
-	return supervisor.Rolled{Role: role, Started: []string{"kv-1"}, Left: []string{"kv-0"}}, p.err
+	return supervisor.Rolled{Role: role, Started: []string{"kv-1"}, Stopped: []string{}, Left: []string{"kv-0"}}, p.err
 }
 
 func (p *puppet) Scale(_ context.Context, role string, n int) (supervisor.Rolled, error) {
-	return supervisor.Rolled{Role: role, Started: make([]string, n)}, p.err
+	return supervisor.Rolled{Role: role, Started: make([]string, n), Stopped: []string{}, Left: []string{}}, p.err
 }
 
 func (p *puppet) Ack(context.Context, string) error { return p.err }
