@@ -29,7 +29,9 @@ const (
 	// Alive: nothing proves its death.
 	Alive Verdict = iota
 	// Exiting: every one of its tasks is dead or past the point from which
-	// none returns to user code. Its memory, ports and locks may still be held.
+	// none returns to user code, and the process as a whole ends, by a signal
+	// or with a status other than 0. Its memory, ports and locks may still be
+	// held. One that ends with status 0 is Alive until it is Gone.
 	Exiting
 	// Gone: it has been torn down; what it held is released or about to be.
 	Gone

@@ -61,6 +61,7 @@ type stat struct {
 	flags   uint64
 	threads int
 	start   uint64
+	exit    int // exit_code: as of wait(2)
 }
 
 // pfExiting is PF_EXITING of include/linux/sched.h: set when a task enters
@@ -69,6 +70,18 @@ const pfExiting = 0x4
 
 func (s stat) ended() bool {
 	return s.state == 'Z' || s.state == 'X' || s.state == 'x' || s.flags&pfExiting != 0
+}
+
+// over: the process as a whole ends, by a signal or by exit_group(2) with a
+// status other than 0, as the exit_code of proc(5) says while the group ends. A
+// stopped group shows its signal there, and a status of 0 shows nothing: such a
+// process is known to be gone only when it is.
+func (s stat) over() bool {
+	switch unix.Signal(s.exit & 0x7f) {
+	case unix.SIGSTOP, unix.SIGTSTP, unix.SIGTTIN, unix.SIGTTOU:
+		return false
+	}
+	return s.exit != 0
 }
 
 var errStat = errors.New("unexpected content")
@@ -125,6 +138,11 @@ func parseStat(b []byte) (stat, error) {
 	}
 	if st.start == 0 {
 		return stat{}, errStat
+	}
+	// The 52nd field is the last one; 0 for who may not see it.
+	rest := bytes.TrimRight(b, " \n")
+	if n, ok := number(rest[bytes.LastIndexByte(rest, ' ')+1:]); ok {
+		st.exit = int(n)
 	}
 	return st, nil
 }

@@ -48,14 +48,21 @@ func (v *taskView) close() {
 //
 //	L1  a listing of the tasks
 //	L2  each of them: dead, or PF_EXITING in its flags
-//	L3  the kernel's count of the process's tasks
+//	L3  the process as a whole ends (see stat.over), and the kernel's count of its tasks
 //	L4  a second listing: nobody who is not in the first, and as many as the count
+//	L5  each of them again: dead, or PF_EXITING in its flags
 //
-// Those of the second listing were there at L3, since a task that has left
-// the process does not come back. So their number being the count means that
-// at L3 there was no other task; all of them were past return by then, and such
-// a task makes no new one. One listing alone proves nothing: it ends early if
-// the task that it stands on is reaped meanwhile (next_tid in fs/proc/base.c).
+// From L3 on no task makes another one: fork and exec fail once the group ends.
+// So the tasks of L4 are some of those that L3 counted, and if they are as many,
+// all of them; and L5 looks at each. One listing alone proves nothing: it ends
+// early if the task that it stands on is reaped meanwhile (next_tid in
+// fs/proc/base.c).
+//
+// Without L3 a process that executes a program from another thread than the
+// main one looks the same for a moment: that thread ends all others and then
+// takes the main one's id over (de_thread in fs/exec.c). L1 and L2 guard what L3
+// cannot tell: a main thread that alone has called exit(2), not exit_group(2),
+// with a status other than 0, while the others go on.
 func (v *taskView) exiting() bool {
 	if v.witness != 0 {
 		// Most looks while a process dies are too early; this one is short.
@@ -78,7 +85,7 @@ func (v *taskView) exiting() bool {
 		}
 	}
 	st, err := v.read(v.stat)
-	if err != nil {
+	if err != nil || !st.over() {
 		return false
 	}
 	if v.second, ok = v.list(v.second); !ok || len(v.second) != st.threads {
@@ -86,6 +93,9 @@ func (v *taskView) exiting() bool {
 	}
 	for _, tid := range v.second {
 		if !contains(v.first, tid) {
+			return false
+		}
+		if there, ended := v.task(tid); there && !ended {
 			return false
 		}
 	}
