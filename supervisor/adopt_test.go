@@ -246,8 +246,11 @@ func TestWorkersNoLongerInTheConfig(t *testing.T) {
 	c.Roles[0].Workers = 2
 	w := start(t, c)
 	w.until("the third worker is stopped", func(r RoleStatus) bool {
-		return len(r.Workers) == 3 && r.Workers[2].State == WorkerStopped && r.Workers[0].Ready && r.Workers[1].Ready && led(r)
+		return len(r.Workers) == 2 && r.Workers[0].Ready && r.Workers[1].Ready && led(r)
 	})
+	if proc.Judge(list.Workers[2].Identity) != proc.Gone {
+		t.Error("a worker that is not shown any more lives")
+	}
 	eventually(t, "the other role is stopped", func() bool {
 		_, err := os.Stat(roleDir(c.RuntimeDir, "gone"))
 		return os.IsNotExist(err)
