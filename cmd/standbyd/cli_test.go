@@ -30,7 +30,7 @@ func TestWithoutADaemon(t *testing.T) {
 		{"help run", exitDone, ""},
 		{"version", exitDone, ""},
 		{"completion bash", exitDone, ""},
-		{"stauts", exitUsage, "did you mean status?"},
+		{"stauts", exitUsage, "did you mean start or status?"},
 		{"frobnicate", exitUsage, `there is no verb "frobnicate"`},
 		{"status --nope", exitUsage, "unknown flag: --nope"},
 		{"status a b", exitUsage, `"b" is one argument too many`},
