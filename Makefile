@@ -46,9 +46,12 @@ test: ## every test; a few minutes
 conformance: ## what users of process supervisors complain of, one test each, in the long form
 	CONFORMANCE=1 CGO_ENABLED=0 $(GO) test -count 1 -timeout 1h -v ./test/conformance
 
+# Tests of programs that are built without it: there is nothing to be seen by it.
+PLAIN := -e /test/e2e -e /test/conformance -e /bench/
+
 race: ## the tests under the race detector; needs a C compiler
 	@command -v $${CC:-gcc} >/dev/null 2>&1 || { echo "make race: the race detector needs a C compiler; install gcc, or set CC" >&2; exit 1; }
-	CGO_ENABLED=1 $(GO) test -race -timeout 10m ./...
+	CGO_ENABLED=1 $(GO) test -race -timeout 10m $$($(GO) list ./... | grep -v $(PLAIN))
 
 lint: ## gofmt, vet, staticcheck
 	@unformatted=$$(gofmt -l .); \
