@@ -29,9 +29,6 @@ type Probe struct {
 
 func (p Probe) isSet() bool { return p.FD != 0 || p.HTTP != "" || p.TCP != "" || len(p.Exec) > 0 }
 
-// asks: the supervisor has to do something, again and again.
-func (p Probe) asks() bool { return p.isSet() && p.FD == 0 }
-
 func (p Probe) validate(table string, firstFree int) error {
 	bad := func(field, format string, args ...any) error {
 		return &ConfigError{Field: table + "." + field, Msg: fmt.Sprintf(format, args...)}

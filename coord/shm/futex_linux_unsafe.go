@@ -47,10 +47,10 @@ func Wake(word *atomic.Uint32, n int) int {
 
 // futexWaiter is struct futex_waitv of the kernel.
 type futexWaiter struct {
-	val      uint64
-	addr     uint64
-	flags    uint32
-	reserved uint32
+	val   uint64
+	addr  uint64
+	flags uint32
+	_     uint32
 }
 
 const futexSizeU32 = 2 // FUTEX2_SIZE_U32

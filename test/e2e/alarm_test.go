@@ -22,7 +22,7 @@ func init() {
 	parts["worker-allocates"] = func() {
 		type node struct {
 			next *node
-			data [4]uint64
+			_    [4]uint64
 		}
 		fmt.Println(coord.Run(context.Background(), func(ctx context.Context, _ *coord.Leadership) error {
 			for range runtime.GOMAXPROCS(0) {
@@ -43,6 +43,7 @@ func init() {
 		os.Exit(1)
 	}
 	parts["spin"] = func() {
+		//lint:ignore SA5002 to keep a processor busy is what it is for
 		for {
 		}
 	}
