@@ -222,9 +222,14 @@ func (v *victim) end(core bool) {
 		sig = syscall.SIGABRT
 	}
 	v.signal(sig)
+	patience := time.Now().Add(5 * time.Second)
 	for late := time.Now().Add(time.Minute); v.handle.Judge() == Alive; {
 		if time.Now().After(late) {
 			v.Fatal("a killed process is alive")
+		}
+		if core && time.Now().After(patience) {
+			core = false // an exec ended the thread that was to abort, say
+			v.handle.Signal(syscall.SIGKILL)
 		}
 	}
 	before := v.counted()
