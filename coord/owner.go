@@ -55,6 +55,12 @@ func (w *watch) follow(m *Member, pid uint32, term uint64) {
 	w.id = o.Identity
 	if m.detect.robust {
 		w.vigil = m.seat.Vigil(o)
+		w.listens(m)
+		// A thread that ended before the arming fires nothing any more, while
+		// its process may not be gone yet: looked for once, after the arming.
+		if w.hinted == 0 && w.vigil.Keeps() && proc.ThreadEnded(o.Identity.PID, int(o.Robust)) {
+			w.hinted = proc.MonoNow()
+		}
 	}
 	if m.detect.pidfd {
 		h, err := proc.OpenHandle(w.id)

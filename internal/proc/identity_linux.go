@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"hash/fnv"
+	"io/fs"
 	"os"
 	"strconv"
 	"sync"
@@ -97,6 +98,16 @@ func readStat(pid, tid int) (stat, error) {
 		return stat{}, err
 	}
 	return parseStat(b)
+}
+
+// ThreadEnded reports whether a thread of a process is past return, or is no
+// thread of that process any more. What cannot be told is false.
+func ThreadEnded(pid, tid int) bool {
+	st, err := readStat(pid, tid)
+	if err != nil {
+		return errors.Is(err, fs.ErrNotExist) || errors.Is(err, unix.ESRCH)
+	}
+	return st.ended()
 }
 
 // parseStat splits after the LAST ')': the command's name may hold anything,
