@@ -119,7 +119,7 @@ func (q *hookQueue) work(ctx context.Context, j doJob) {
 		if j.only != nil && !slices.Contains(j.only, i) {
 			continue
 		}
-		err, hung, called := q.call(ctx, i, j)
+		hung, called, err := q.call(ctx, i, j)
 		if !called {
 			continue
 		}
@@ -150,9 +150,9 @@ func (q *hookQueue) work(ctx context.Context, j doJob) {
 
 // call makes one call, after the OnDemote that the hook may be owed: whatever
 // hung, promotions and demotions alternate. hung: it did not return in time.
-func (q *hookQueue) call(ctx context.Context, i int, j doJob) (err error, hung, called bool) {
+func (q *hookQueue) call(ctx context.Context, i int, j doJob) (hung, called bool, err error) {
 	if j.kind == momentPrePromote && !q.asks[i] {
-		return nil, false, false
+		return false, false, nil
 	}
 	if q.stuck[i] != nil {
 		select {
@@ -162,19 +162,19 @@ func (q *hookQueue) call(ctx context.Context, i int, j doJob) (err error, hung, 
 			if j.kind == momentDemote && j.t.Token == q.heard[i] {
 				q.owed[i] = &j.t
 			}
-			return errHookStuck, false, true
+			return false, true, errHookStuck
 		}
 	}
 	if t := q.owed[i]; t != nil {
 		q.owed[i] = nil
 		if j.kind != momentDemote || j.t.Token != t.Token {
 			if _, hung = q.make(ctx, i, doJob{kind: momentDemote, t: *t}); q.stuck[i] != nil {
-				return errHookStuck, hung, true
+				return hung, true, errHookStuck
 			}
 		}
 	}
 	err, late := q.make(ctx, i, j)
-	return err, hung || late, true
+	return hung || late, true, err
 }
 
 // make makes one call with its deadline, and abandons it some time after.
