@@ -19,7 +19,7 @@ var (
 	ErrNoProcess  = errors.New("the worker has no process")
 	ErrNotHeld    = errors.New("the role is not held")
 	ErrNotPaused  = errors.New("the role is not paused")
-	ErrBusy       = errors.New("a drill or a change of leader is under way")
+	ErrBusy       = errors.New("something else is under way")
 	ErrTimedOut   = errors.New("it took too long")
 	ErrUnwatched  = errors.New("a hang of the leader's work would not be noticed")
 	ErrNoTakeover = errors.New("nobody took over")

@@ -53,6 +53,17 @@ var costs = map[string]struct {
 	"LogKeep": {"log_keep", CostNothing}, "LogCompress": {"log_compress", CostNothing},
 }
 
+// CostOf is what a difference in a setting of a role costs, by its key in the
+// config file. The limits of a worker are settings, too.
+func CostOf(key string) Cost {
+	for _, c := range costs {
+		if c.key == key {
+			return c.cost
+		}
+	}
+	return costs["Confine"].cost
+}
+
 // Change is one difference between the config at work and another one.
 type Change struct {
 	Role string `json:"role,omitempty"` // empty: a setting of the supervisor itself

@@ -21,7 +21,7 @@ func (r *roleLoop) prepare(in inReload) error {
 	}
 	places := len(r.posts)
 	for i := places; i < in.config.Workers; i++ {
-		r.posts = append(r.posts, &post{})
+		r.posts = append(r.posts, &post{deaths: deathLog{r.paths.deaths(workerName(r.config.Name, i)), -1}})
 	}
 	if places < len(r.posts) {
 		uid, gid := in.user.owner()
@@ -34,6 +34,11 @@ func (r *roleLoop) prepare(in inReload) error {
 	}
 	closeNew(r.listeners, held)
 	r.listeners = held
+	for i, h := range held {
+		if h != nil {
+			h.Name = in.config.Listen[i].Name
+		}
+	}
 	r.user, r.nextHooks = in.user, in.config.Hooks
 	r.config.become(in.config)
 	r.policy = in.policy
@@ -60,12 +65,19 @@ func (c *RoleConfig) become(next RoleConfig) {
 // listenersFor keeps what is held and wanted still, and binds what is new.
 func (r *roleLoop) listenersFor(wanted []ListenConfig) ([]*listen.Held, error) {
 	held := make([]*listen.Held, len(wanted))
-	for i, c := range wanted {
-		for k, old := range r.config.Listen {
-			if old.Name == c.Name && old.network() == c.network() && old.Address == c.Address {
-				held[i] = r.listeners[k]
+	used := make([]bool, len(r.listeners))
+	keep := func(same func(old, c *ListenConfig) bool) {
+		for i := range wanted {
+			for k := range r.config.Listen {
+				if old := &r.config.Listen[k]; held[i] == nil && !used[k] && old.network() == wanted[i].network() && old.Address == wanted[i].Address && same(old, &wanted[i]) {
+					held[i], used[k] = r.listeners[k], true
+				}
 			}
 		}
+	}
+	keep(func(old, c *ListenConfig) bool { return old.Name == c.Name })
+	keep(func(_, _ *ListenConfig) bool { return true }) // under another name now
+	for i, c := range wanted {
 		if held[i] != nil {
 			continue
 		}

@@ -22,6 +22,8 @@ type RoleReloaded struct {
 	Cost Cost   `json:"cost"`
 	Rolled
 	Error string `json:"error,omitempty"`
+
+	begun bool // the config is the one at work, whatever came of it
 }
 
 // Plan says what Reload would do with this config. Nothing happens. The error
@@ -114,7 +116,7 @@ func (s *Supervisor) Reload(ctx context.Context, c Config) (Reloaded, error) {
 		return Reloaded{}, err
 	}
 	if !s.reloading.TryLock() {
-		return Reloaded{}, fmt.Errorf("reload: %w: another reload is under way", ErrBusy)
+		return Reloaded{}, fmt.Errorf("reload: %w: wait for the reload that is under way, and repeat", ErrBusy)
 	}
 	defer s.reloading.Unlock()
 	if !s.isRunning() {
@@ -123,7 +125,12 @@ func (s *Supervisor) Reload(ctx context.Context, c Config) (Reloaded, error) {
 	out := Reloaded{Plan: s.plan(next)}
 	out.Roles = make([]RoleReloaded, len(out.Plan.Roles))
 	var all sync.WaitGroup
+	// What is stopped first: a new role may want its address.
+	slices.SortStableFunc(out.Plan.Roles, func(a, b RolePlan) int { return rank(a.Cost) - rank(b.Cost) })
 	for i, p := range out.Plan.Roles {
+		if i > 0 && p.Cost != CostStop && out.Plan.Roles[i-1].Cost == CostStop {
+			all.Wait()
+		}
 		result := &out.Roles[i]
 		*result = RoleReloaded{Role: p.Role, Cost: p.Cost, Rolled: Rolled{Role: p.Role, Started: []string{}, Stopped: []string{}, Left: []string{}}}
 		all.Go(func() {
@@ -133,7 +140,7 @@ func (s *Supervisor) Reload(ctx context.Context, c Config) (Reloaded, error) {
 		})
 	}
 	all.Wait()
-	s.remember(next)
+	s.remember(next, out.Roles)
 	var failed []error
 	for _, r := range out.Roles {
 		if r.Error != "" {
@@ -171,10 +178,19 @@ func (s *Supervisor) reloadRole(ctx context.Context, p RolePlan, next []nextRole
 	in := inReload{config: n.RoleConfig, user: n.user, policy: &policy{RoleConfig: n.RoleConfig},
 		version: n.launchPrint(), hooks: costsOne(changes, CostPlugins), renew: costsOne(changes, CostRole)}
 	rolled, err := s.change(ctx, r, in)
+	result.begun = err == nil || rolled.Role != ""
 	if rolled.Role != "" {
 		result.Rolled = rolled
 	}
 	return err
+}
+
+// rank puts what is stopped before all else.
+func rank(c Cost) int {
+	if c == CostStop {
+		return 0
+	}
+	return 1
 }
 
 func (s *Supervisor) change(ctx context.Context, r *roleLoop, in inReload) (Rolled, error) {
@@ -224,8 +240,10 @@ func (s *Supervisor) changeOne(ctx context.Context, verb, roleName string, edit 
 		return Rolled{}, fmt.Errorf("%s %s: %w", verb, roleName, err)
 	}
 	in.config, in.user, in.policy = c, u, &policy{RoleConfig: c}
-	s.rememberOne(c)
 	rolled, err := s.change(ctx, r, in)
+	if err == nil || rolled.Role != "" {
+		s.rememberOne(c)
+	}
 	if err != nil {
 		return rolled, fmt.Errorf("%s %s: %w", verb, roleName, err)
 	}
@@ -250,14 +268,21 @@ func (s *Supervisor) rememberOne(c RoleConfig) {
 }
 
 // remember makes the new configs the ones at work, and puts roles in their order.
-func (s *Supervisor) remember(next []nextRole) {
+func (s *Supervisor) remember(next []nextRole, results []RoleReloaded) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	place := func(name string) int {
 		return slices.IndexFunc(next, func(n nextRole) bool { return n.Name == name })
 	}
+	old := s.configs
 	s.configs = nil
 	for _, n := range next {
+		at := slices.IndexFunc(old, func(c RoleConfig) bool { return c.Name == n.Name })
+		refused := slices.ContainsFunc(results, func(r RoleReloaded) bool { return r.Role == n.Name && r.Error != "" && !r.begun })
+		if at >= 0 && refused {
+			s.configs = append(s.configs, old[at]) // nothing of it is at work
+			continue
+		}
 		if slices.ContainsFunc(s.roles, func(r *roleLoop) bool { return r.config.Name == n.Name }) {
 			s.configs = append(s.configs, n.RoleConfig)
 		}

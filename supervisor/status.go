@@ -109,6 +109,9 @@ func (r *roleLoop) publish() {
 			view.StartedAt = &started
 			w.showVitals(&view)
 		}
+		if view.Outdated && view.Why == "" {
+			view.Why = "was started with earlier settings; `standbyd reload` restarts it"
+		}
 		status.Workers = append(status.Workers, view)
 		launched, _, _ := strings.Cut(w.version, "#")
 		status.prints = append(status.prints, launched)

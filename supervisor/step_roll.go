@@ -17,6 +17,7 @@ type rollState struct {
 	index    int   // the worker that is awaited, -1 for none
 	by       int64 // mono ns: what is under way is given up then
 	switches int   // switchovers so far
+	renew    bool  // on a new segment: it is over when somebody leads again
 	done     []string
 	stopped  []string
 	reply    reply[Rolled]
@@ -43,10 +44,17 @@ func reconfigure(t *turn, in input) {
 		s.workers = append(s.workers, worker{name: workerName(next.Name, i)})
 	}
 	for i := range s.workers {
-		s.workers[i].extra = i >= next.Workers
+		w := &s.workers[i]
+		if w.extra && i < next.Workers && w.pid == 0 {
+			w.version = "" // an empty place again
+		}
+		w.extra = i >= next.Workers
 	}
-	s.version = got.version
-	s.roll = &rollState{index: -1, reply: got.reply}
+	// Of the same settings the last restart that was asked for counts.
+	if print, _, _ := strings.Cut(s.version, "#"); print != got.version {
+		s.version = got.version
+	}
+	s.roll = &rollState{index: -1, renew: got.renew, reply: got.reply}
 	if got.hooks {
 		t.rehook()
 	}
@@ -177,7 +185,7 @@ func (t *turn) watchRoll() {
 		}
 	}
 	for i := range s.workers { // empty places
-		if w := &s.workers[i]; !w.extra && !w.halted && w.pid == 0 && w.version != s.version && (w.lot == lotBackoff || w.lot == lotFailed || w.lot == lotStopped && w.lastExit == nil) {
+		if w := &s.workers[i]; !w.extra && !w.halted && w.pid == 0 && w.version != s.version && (w.lot == lotBackoff || w.lot == lotFailed || w.lot == lotStopped && (w.lastExit == nil || w.version == "")) {
 			t.rollTo(i)
 			t.word(i, wStart)
 			return
@@ -203,9 +211,29 @@ func (t *turn) watchRoll() {
 	switch {
 	case leader >= 0:
 		t.rollLeader(leader)
+	case r.renew && t.rollRenewed():
 	case !slices.ContainsFunc(s.workers, func(w worker) bool { return w.extra && w.pid != 0 }):
 		t.endRoll(nil)
 	}
+}
+
+// rollRenewed awaits those that start on a new segment, and that one leads.
+func (t *turn) rollRenewed() (waits bool) {
+	s := &t.s
+	for i := range s.workers {
+		w := &s.workers[i]
+		if !w.extra && !w.halted && w.lot != lotStopped && !slices.Contains(s.roll.done, w.name) {
+			t.rollTo(i)
+			return true
+		}
+	}
+	if s.led.term != 0 || len(s.roll.done) == 0 {
+		return false
+	}
+	if s.roll.index != -1 || s.roll.by == 0 {
+		t.rollTo(-1)
+	}
+	return true
 }
 
 // rollLeader hands the leadership over, so that the leader can be restarted as

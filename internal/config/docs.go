@@ -3,6 +3,8 @@ package config
 import (
 	"fmt"
 	"strings"
+
+	"github.com/standbyd/standbyd/supervisor"
 )
 
 // DocTable returns the table of every key as docs/config.md shows it.
@@ -33,7 +35,30 @@ func docRows[T any](b *strings.Builder, prefix string, keys []key[T], defaults *
 		if strings.HasPrefix(kind, `"`) {
 			kind = "one of " + kind
 		}
-		// every key is read once, at the start
-		fmt.Fprintf(b, "| `%s%s` | %s | %s | %s | no |\n", prefix, k.name, kind, def, k.doc)
+		fmt.Fprintf(b, "| `%s%s` | %s | %s | %s | %s |\n", prefix, k.name, kind, def, k.doc, reloadOf(prefix, k.name))
 	}
+}
+
+// reloadOf is what a reload costs if the key differs, in the words that stand
+// above the table.
+func reloadOf(prefix, name string) string {
+	switch {
+	case prefix == "supervisor.", name == "hints":
+		return "standbyd"
+	case strings.Contains(prefix, ".plugin"):
+		return "plugins"
+	case prefix != "role.NAME.", name == "env_file":
+		return "rolling" // ready, health, worker, listen
+	}
+	switch supervisor.CostOf(name) {
+	case supervisor.CostNothing:
+		return "at once"
+	case supervisor.CostScale:
+		return "workers"
+	case supervisor.CostPlugins:
+		return "plugins"
+	case supervisor.CostRoll:
+		return "rolling"
+	}
+	return "role"
 }

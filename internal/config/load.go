@@ -127,6 +127,9 @@ func readFile(file string) ([]byte, error) {
 	if err == nil && info.Size() > maxFile {
 		return nil, fmt.Errorf("read config file %s: %d bytes is too large for a config file", file, info.Size())
 	}
+	if err == nil && !info.Mode().IsRegular() {
+		return nil, fmt.Errorf("read config file %s: it is no regular file (%v)", file, info.Mode().Type())
+	}
 	raw, err := os.ReadFile(file)
 	if err != nil {
 		var pathErr *os.PathError
