@@ -81,6 +81,9 @@ func (t *turn) whyLost() role.Reason {
 	if s.condemned == s.led.term {
 		return role.ReasonHang
 	}
+	if s.ordered == s.led.term {
+		return role.ReasonStopped
+	}
 	if e := t.entryAfter(s.led.term); e != nil && e.reason != "" {
 		return e.reason
 	}
@@ -176,6 +179,9 @@ func (t *turn) reasonOf(term uint64) role.Reason {
 	}
 	if before != nil && s.condemned == before.term {
 		return role.ReasonHang
+	}
+	if before != nil && s.ordered == before.term {
+		return role.ReasonStopped
 	}
 	e := t.entry(term)
 	if before != nil {

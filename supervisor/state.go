@@ -229,6 +229,7 @@ type state struct {
 	nextHooks  []NamedHooks
 	pause      pausing
 	spared     uint64 // term whose end an operator has caused: it spends no budget
+	ordered    uint64 // term whose worker was told to stop: whatever its end looks like
 	lastEnd    leadEnd
 	condemned  uint64 // term of a leader that was ended because it was ill or silent
 	strangerAt int64  // mono ns of the last warning about strangers on the socket

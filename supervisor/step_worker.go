@@ -151,6 +151,9 @@ func giveUpStart(t *turn, i int) {
 func beginStop(t *turn, i int) {
 	w := &t.s.workers[i]
 	w.vitals.led = t.leads(w)
+	if s := &t.s; s.led.term != 0 && s.led.pid == uint32(w.pid) {
+		s.spared, s.ordered = s.led.term, s.led.term
+	}
 	w.stoppedAs = w.lot
 	w.wanted, w.lot = false, lotStopping
 	w.due, w.signal = t.now.after(t.s.policy.StopTimeout), t.s.policy.StopSignal

@@ -75,3 +75,18 @@ func TestA17_SocketsMove(t *testing.T) {
 	d.must("wait", "other", "-T", "1m")
 	d.whole()
 }
+
+// TestA16_AStopIsNoFailure: a leader that is stopped by hand, and has to be
+// killed for it, is recorded as stopped and spends nothing of the budget.
+func TestA16_AStopIsNoFailure(t *testing.T) {
+	d := newDaemon(t, "[role.kv]\ncommand = [$TW, \"-ignore-term\"]\nworkers = 2\nstop_timeout = \"500ms\"\ndrain_timeout = \"400ms\"\n")
+	d.must("wait", "kv", "-T", "1m")
+	d.whole()
+	first := d.roles()["kv"].Leader
+	d.must("stop", "kv/leader")
+	d.must("wait", "kv", "-T", "1m")
+	r := d.roles()["kv"]
+	if r.Leader == first || r.LastFailover == nil || r.LastFailover.Reason != "stopped" || r.Budget.Spent != 0 {
+		t.Errorf("after the stop of %s: leader %s, last failover %+v, budget %+v", first, r.Leader, r.LastFailover, r.Budget)
+	}
+}
