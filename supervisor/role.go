@@ -200,7 +200,10 @@ func (r *roleLoop) listenToSocket(s *rolesock.Socket) {
 			continue
 		}
 		if said(m.Fields) {
-			r.tell(inNotify{pid: m.PID, line: lineOf(m.PID), mainLine: mainLine(m.Fields), fields: m.Fields})
+			in := inNotify{pid: m.PID, line: lineOf(m.PID), mainLine: mainLine(m.Fields), fields: m.Fields}
+			// First the segment: a member takes its seat before it says that it is ready.
+			r.tell(inLook{})
+			r.tell(in)
 		}
 		// A sender that waits for a barrier may go on (and end) from here on.
 		m.CloseFiles()
