@@ -17,15 +17,24 @@ func (r *roleLoop) bindSockets() error {
 		if r.listeners[i] != nil {
 			continue
 		}
-		h, err := listen.Bind(c.network(), c.Address, unixSocketMode)
+		h, err := r.bindSocket(i, c)
 		if err != nil {
-			return &ConfigError{Role: r.config.Name, Field: fmt.Sprintf("listen[%d].address", i),
-				Msg: fmt.Sprintf("%q (%s)", c.Address, c.Name), Err: err}
+			return err
 		}
-		h.Name = c.Name
 		r.listeners[i] = h
 	}
 	return nil
+}
+
+// bindSocket binds the listener that stands at place i of the config.
+func (r *roleLoop) bindSocket(i int, c ListenConfig) (*listen.Held, error) {
+	h, err := listen.Bind(c.network(), c.Address, unixSocketMode)
+	if err != nil {
+		return nil, &ConfigError{Role: r.config.Name, Field: fmt.Sprintf("listen[%d].address", i),
+			Msg: fmt.Sprintf("%q (%s)", c.Address, c.Name), Err: err}
+	}
+	h.Name = c.Name
+	return h, nil
 }
 
 // missingSockets names the listeners that are not held.

@@ -231,11 +231,6 @@ func dearest(changes []Change) Cost {
 	return costOrder[most]
 }
 
-// costsOne tells whether one of the changes has the cost.
-func costsOne(changes []Change, c Cost) bool {
-	return slices.ContainsFunc(changes, func(x Change) bool { return x.Cost == c })
-}
-
 // planRole is what the changes do to a role that is at work.
 func planRole(changes []Change, next *RoleConfig, status *RoleStatus) (RolePlan, bool) {
 	p := RolePlan{Role: next.Name, Cost: CostNothing, Restarted: []string{}}
@@ -247,8 +242,9 @@ func planRole(changes []Change, next *RoleConfig, status *RoleStatus) (RolePlan,
 		if w.PID == 0 {
 			continue
 		}
-		outdated = outdated || status.prints[i] != launched
-		if status.prints[i] != launched || i >= next.Workers || p.Cost == CostRole {
+		old := printOf(status.versions[i]) != launched
+		outdated = outdated || old
+		if old || i >= next.Workers || p.Cost == CostRole {
 			p.Restarted = append(p.Restarted, w.Name)
 		}
 	}

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"reflect"
+	"strings"
 
 	"github.com/standbyd/standbyd/internal/listen"
 	"github.com/standbyd/standbyd/internal/logreader"
@@ -41,7 +42,6 @@ func (r *roleLoop) prepare(in inReload) error {
 	}
 	r.user, r.nextHooks = in.user, in.config.Hooks
 	r.config.become(in.config)
-	r.policy = in.policy
 	for _, p := range r.posts {
 		if log, ok := p.output.(*logreader.Log); ok {
 			log.SetOptions(r.logOptions())
@@ -81,12 +81,11 @@ func (r *roleLoop) listenersFor(wanted []ListenConfig) ([]*listen.Held, error) {
 		if held[i] != nil {
 			continue
 		}
-		h, err := listen.Bind(c.network(), c.Address, unixSocketMode)
+		h, err := r.bindSocket(i, c)
 		if err != nil {
 			closeNew(held, r.listeners)
-			return nil, &ConfigError{Role: r.config.Name, Field: fmt.Sprintf("listen[%d].address", i), Msg: fmt.Sprintf("%q (%s)", c.Address, c.Name), Err: err}
+			return nil, err
 		}
-		h.Name = c.Name
 		held[i] = h
 	}
 	return held, nil
@@ -122,6 +121,12 @@ func (r *roleLoop) hireAnew() {
 		return
 	}
 	go r.queue.run()
+}
+
+// printOf is the print in a version.
+func printOf(version string) string {
+	print, _, _ := strings.Cut(version, "#")
+	return print
 }
 
 // launchPrint tells settings apart that a running process cannot take over:

@@ -125,8 +125,7 @@ func (s *Supervisor) Reload(ctx context.Context, c Config) (Reloaded, error) {
 	out := Reloaded{Plan: s.plan(next)}
 	out.Roles = make([]RoleReloaded, len(out.Plan.Roles))
 	var all sync.WaitGroup
-	// What is stopped first: a new role may want its address.
-	slices.SortStableFunc(out.Plan.Roles, func(a, b RolePlan) int { return rank(a.Cost) - rank(b.Cost) })
+	// The plan has what is stopped first: a new role may want its address.
 	for i, p := range out.Plan.Roles {
 		if i > 0 && p.Cost != CostStop && out.Plan.Roles[i-1].Cost == CostStop {
 			all.Wait()
@@ -134,7 +133,7 @@ func (s *Supervisor) Reload(ctx context.Context, c Config) (Reloaded, error) {
 		result := &out.Roles[i]
 		*result = RoleReloaded{Role: p.Role, Cost: p.Cost, Rolled: Rolled{Role: p.Role, Started: []string{}, Stopped: []string{}, Left: []string{}}}
 		all.Go(func() {
-			if err := s.reloadRole(ctx, p, next, result); err != nil {
+			if err := s.reloadRole(ctx, p, out.Plan.Changes, next, result); err != nil {
 				result.Error = err.Error()
 			}
 		})
@@ -161,7 +160,7 @@ func printableOf(err error) string {
 	return printable(err.Error())
 }
 
-func (s *Supervisor) reloadRole(ctx context.Context, p RolePlan, next []nextRole, result *RoleReloaded) error {
+func (s *Supervisor) reloadRole(ctx context.Context, p RolePlan, changes []Change, next []nextRole, result *RoleReloaded) error {
 	if p.Cost == CostStop {
 		return s.dismiss(ctx, p.Role)
 	}
@@ -173,24 +172,17 @@ func (s *Supervisor) reloadRole(ctx context.Context, p RolePlan, next []nextRole
 	if r == nil {
 		return ErrNotRunning
 	}
-	old := s.current()
-	changes := differences(&old[slices.IndexFunc(old, func(c RoleConfig) bool { return c.Name == p.Role })], &n.RoleConfig)
+	costs := func(c Cost) bool {
+		return slices.ContainsFunc(changes, func(x Change) bool { return x.Role == p.Role && x.Cost == c })
+	}
 	in := inReload{config: n.RoleConfig, user: n.user, policy: &policy{RoleConfig: n.RoleConfig},
-		version: n.launchPrint(), hooks: costsOne(changes, CostPlugins), renew: costsOne(changes, CostRole)}
+		version: n.launchPrint(), hooks: costs(CostPlugins), renew: costs(CostRole)}
 	rolled, err := s.change(ctx, r, in)
 	result.begun = err == nil || rolled.Role != ""
 	if rolled.Role != "" {
 		result.Rolled = rolled
 	}
 	return err
-}
-
-// rank puts what is stopped before all else.
-func rank(c Cost) int {
-	if c == CostStop {
-		return 0
-	}
-	return 1
 }
 
 func (s *Supervisor) change(ctx context.Context, r *roleLoop, in inReload) (Rolled, error) {

@@ -17,7 +17,6 @@ import (
 type roleLoop struct {
 	sup    *Supervisor
 	config RoleConfig
-	policy *policy
 	user   identity
 	paths  rolePaths
 
@@ -45,12 +44,12 @@ type roleLoop struct {
 
 func newRoleLoop(s *Supervisor, c RoleConfig, u identity) *roleLoop {
 	r := &roleLoop{
-		sup: s, config: c, policy: &policy{RoleConfig: c}, user: u,
+		sup: s, config: c, user: u,
 		paths: rolePaths{dir: roleDir(s.config.RuntimeDir, c.Name), logs: logsDir(s.config.StateDir), ends: deathsDir(s.config.StateDir)},
 		inbox: make(chan input, 64), done: make(chan struct{}),
 		listeners: make([]*listen.Held, len(c.Listen)),
 	}
-	r.st = newState(r.policy, proc.MonoNow())
+	r.st = newState(&policy{RoleConfig: c}, proc.MonoNow())
 	r.publish()
 	return r
 }

@@ -70,7 +70,7 @@ type RoleStatus struct {
 	LogReader    *LogReaderStatus `json:"log_reader,omitempty"` // nil: the supervisor reads by itself
 
 	hooks      []NamedHooks
-	prints     []string // launchPrint of each worker's process
+	versions   []string // of the settings with which each worker was started
 	hookErrors []string // last failure per hook, as the queue saw it
 	hookHangs  []int    // calls that did not return in time, as the queue saw it
 }

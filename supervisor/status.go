@@ -3,7 +3,6 @@ package supervisor
 import (
 	"fmt"
 	"os"
-	"strings"
 	"time"
 
 	"github.com/standbyd/standbyd/internal/proc"
@@ -113,8 +112,7 @@ func (r *roleLoop) publish() {
 			view.Why = "was started with earlier settings; `standbyd reload` restarts it"
 		}
 		status.Workers = append(status.Workers, view)
-		launched, _, _ := strings.Cut(w.version, "#")
-		status.prints = append(status.prints, launched)
+		status.versions = append(status.versions, w.version)
 	}
 	for i, c := range r.config.Listen {
 		l := ListenStatus{Name: c.Name, Network: c.network(), Address: c.Address}

@@ -51,7 +51,7 @@ func reconfigure(t *turn, in input) {
 		w.extra = i >= next.Workers
 	}
 	// Of the same settings the last restart that was asked for counts.
-	if print, _, _ := strings.Cut(s.version, "#"); print != got.version {
+	if printOf(s.version) != got.version {
 		s.version = got.version
 	}
 	s.roll = &rollState{index: -1, renew: got.renew, reply: got.reply}
@@ -150,12 +150,6 @@ func (s *state) stale(i int) bool {
 	return w.pid != 0 && w.version != s.version && w.lot != lotEnded
 }
 
-// leads: the worker is, or may be about to be, what the role lives on.
-func (s *state) leads(i int) bool {
-	pid := uint32(s.workers[i].pid)
-	return pid != 0 && (pid == s.owner.pid || pid == s.active.pid)
-}
-
 // watchRoll makes the next move of a rolling change, if it is time for one.
 func (t *turn) watchRoll() {
 	s := &t.s
@@ -196,7 +190,7 @@ func (t *turn) watchRoll() {
 		w := &s.workers[i]
 		switch {
 		case w.pid == 0 || w.lot == lotEnded || w.halted || !w.extra && !s.stale(i):
-		case s.leads(i):
+		case t.leads(w):
 			leader = i
 		case w.lot == lotStopping:
 			t.rollTo(i)

@@ -2,17 +2,16 @@ package election
 
 import (
 	"context"
-	"encoding/binary"
 	"errors"
 	"fmt"
 	"math/rand/v2"
-	"os"
 	"path/filepath"
 	"sync"
 	"testing"
 	"time"
 
 	"github.com/standbyd/standbyd/coord/shm"
+	"github.com/standbyd/standbyd/internal/damage"
 	"github.com/standbyd/standbyd/internal/proc"
 )
 
@@ -35,10 +34,9 @@ func isKnown(err error) bool {
 
 // damaged is a live segment whose words change under its members.
 type damaged struct {
+	*damage.File
 	t testing.TB
 	e *Election
-	f *os.File // the file below the mapping: every byte can be changed through it
-	n int64
 }
 
 // smallParams make a segment of few words, so that a change hits one that counts.
@@ -48,34 +46,14 @@ func smallParams() shm.Params {
 	return p
 }
 
-// inMemory is a folder that costs no disk where there is one: a fuzzer makes
-// many segments.
-func inMemory(t testing.TB) string {
-	dir, err := os.MkdirTemp("/dev/shm", "fuzz")
-	if err != nil {
-		return t.TempDir()
-	}
-	t.Cleanup(func() { os.RemoveAll(dir) })
-	return dir
-}
-
 func newDamaged(t testing.TB, p shm.Params) *damaged {
 	t.Helper()
-	e, err := Create(filepath.Join(inMemory(t), "seg"), WithParams(p))
+	e, err := Create(filepath.Join(damage.Dir(t), "seg"), WithParams(p))
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { e.Close() })
-	f, err := os.OpenFile(e.seg.Path(), os.O_RDWR, 0)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { f.Close() })
-	fi, err := f.Stat()
-	if err != nil {
-		t.Fatal(err)
-	}
-	d := &damaged{t: t, e: e, f: f, n: fi.Size()}
+	d := &damaged{damage.Open(t, e.seg.Path()), t, e}
 	// Seat 1 is of a process that is proven dead, seat 2 of one that cannot be
 	// judged, the others are free: their pids count as alive.
 	self, err := proc.Self()
@@ -95,54 +73,6 @@ func (d *damaged) sit(seat int, id proc.Identity) {
 	w.PIDNS.Store(id.PIDNS)
 	w.Status.Store(shm.StatusReady)
 	w.Phase.Store(shm.Phase{Phase: shm.PhaseJoined, Incarnation: 1, PID: uint32(id.PID)}.Pack())
-}
-
-// mutate changes the word at off by one of several ways.
-func (d *damaged) mutate(off int64, how byte, value uint64) {
-	var b [8]byte
-	if _, err := d.f.ReadAt(b[:], off); err != nil {
-		d.t.Fatal(err)
-	}
-	w := binary.LittleEndian.Uint64(b[:])
-	switch how % 6 {
-	case 0:
-		w = value
-	case 1:
-		w ^= 1 << (value % 64)
-	case 2:
-		w = 0
-	case 3:
-		w = ^uint64(0)
-	case 4:
-		w++
-	case 5:
-		w--
-	}
-	binary.LittleEndian.PutUint64(b[:], w)
-	if _, err := d.f.WriteAt(b[:], off); err != nil {
-		d.t.Fatal(err)
-	}
-}
-
-// script is bytes that are read as a program; zeros follow its end.
-type script struct {
-	b []byte
-}
-
-func (s *script) byte() byte {
-	if len(s.b) == 0 {
-		return 0
-	}
-	v := s.b[0]
-	s.b = s.b[1:]
-	return v
-}
-
-func (s *script) word() (v uint64) {
-	for range 8 {
-		v = v<<8 | uint64(s.byte())
-	}
-	return v
 }
 
 const (
@@ -177,12 +107,12 @@ func (d *damaged) run(program []byte) {
 	t, e, s := d.t, d.e, d.e.seg
 	timer := time.AfterFunc(time.Minute, func() { panic(fmt.Sprintf("hangs in program %x", program)) })
 	defer timer.Stop()
-	in := &script{program}
+	in := &damage.Script{Rest: program}
 	members := [4]holder{{pid: 100}, {pid: 101}, {pid: 102}, {pid: 103}}
 	granted := map[uint64]bool{} // since the owner word was last damaged
-	for len(in.b) > 0 {
-		op := in.byte() % opCount
-		m := &members[in.byte()%4]
+	for len(in.Rest) > 0 {
+		op := in.Byte() % opCount
+		m := &members[in.Byte()%4]
 		owner, active, epoch := s.Owner.Load(), s.Active.Load(), s.Epoch.Load()
 		pid, term := shm.UnpackOwner(owner)
 		beat := shm.UnpackHeartbeat(s.Heartbeat[term&1].Load())
@@ -195,7 +125,7 @@ func (d *damaged) run(program []byte) {
 		var err error
 		switch op {
 		case opClaim, opClassic:
-			a := Attempt{PID: m.pid, Seat: int(m.pid) - 100, Term: m.term, Grace: uint64(in.byte()) % 8, Policy: Policy(in.byte() % 3), Dead: e.Dead, Stamp: in.byte()%2 == 0}
+			a := Attempt{PID: m.pid, Seat: int(m.pid) - 100, Term: m.term, Grace: uint64(in.Byte()) % 8, Policy: Policy(in.Byte() % 3), Dead: e.Dead, Stamp: in.Byte()%2 == 0}
 			if op == opClassic {
 				a = Attempt{PID: m.pid, Seat: -1, Term: e.OwnTerm(m.pid), Grace: a.Grace, Policy: LowestPID}
 			}
@@ -271,7 +201,7 @@ func (d *damaged) run(program []byte) {
 				wantActive = shm.PackOwner(0, at)
 			}
 		case opTick:
-			e.Tick(int64(in.word()))
+			e.Tick(int64(in.Word()))
 			if n := s.Epoch.Load() - epoch; n > 1 {
 				fail("one tick moved the epoch by %d", n)
 			}
@@ -280,7 +210,7 @@ func (d *damaged) run(program []byte) {
 		case opPromote:
 			_, at := shm.UnpackOwner(active)
 			ctx, cancel := context.WithTimeout(context.Background(), 20*time.Millisecond)
-			err = e.Promote(ctx, Promotion{PID: m.pid, Term: m.term, Ask: in.byte()%2 == 0})
+			err = e.Promote(ctx, Promotion{PID: m.pid, Term: m.term, Ask: in.Byte()%2 == 0})
 			cancel()
 			if errors.Is(err, context.DeadlineExceeded) {
 				err = nil
@@ -317,15 +247,15 @@ func (d *damaged) run(program []byte) {
 			e.IsLeader(m.pid)
 			_ = e.Token()
 		case opStamp:
-			e.StampEnd(in.word(), int64(in.word()))
+			e.StampEnd(in.Word(), int64(in.Word()))
 		case opControl:
-			e.SetControl(Control{State: ControlState(in.byte() % 4), Gate: in.byte()%2 == 0, Nominee: int(in.byte()%5) - 1, Until: int64(in.word())})
+			e.SetControl(Control{State: ControlState(in.Byte() % 4), Gate: in.Byte()%2 == 0, Nominee: int(in.Byte()%5) - 1, Until: int64(in.Word())})
 		case opMutate, opMutateOwner:
-			off := int64(in.word() % uint64(d.n/8) * 8)
+			off := int64(in.Word() % uint64(d.Size/8) * 8)
 			if op == opMutateOwner {
-				off = [...]int64{512, 640, 768, 896, 904, 912, 1024, 1152, 1160, 1168, 1176, 1280}[in.byte()%12]
+				off = [...]int64{512, 640, 768, 896, 904, 912, 1024, 1152, 1160, 1168, 1176, 1280}[in.Byte()%12]
 			}
-			d.mutate(off, in.byte(), in.word())
+			d.Mutate(off, in.Byte(), in.Word())
 			wantOwner, wantActive = s.Owner.Load(), s.Active.Load()
 			if wantOwner != owner {
 				granted = map[uint64]bool{}
@@ -383,8 +313,8 @@ func FuzzSegmentOps(f *testing.F) {
 func TestEveryWordDamaged(t *testing.T) {
 	d := newDamaged(t, smallParams())
 	d.run([]byte{opClaim, 3, 3, 0, 0, opPromote, 3, 0, opBeat, 3})
-	image := make([]byte, d.n)
-	if _, err := d.f.ReadAt(image, 0); err != nil {
+	image := make([]byte, d.Size)
+	if _, err := d.ReadAt(image, 0); err != nil {
 		t.Fatal(err)
 	}
 	// Claims by all under each policy, beats, ticks, promotions, retirements.
@@ -395,16 +325,16 @@ func TestEveryWordDamaged(t *testing.T) {
 	for m := range byte(4) {
 		all = append(all, opBury, m, opEvict, m, opRetire, m, opRelease, m, opClaim, m, 0, 0, 0)
 	}
-	for off := int64(0); off < d.n; off += 8 {
+	for off := int64(0); off < d.Size; off += 8 {
 		// Of the ring and the cells, only the words of some entries.
-		if off > 1536+4*512+4*128 && off < d.n-3*512 && off%1024 != 0 {
+		if off > 1536+4*512+4*128 && off < d.Size-3*512 && off%1024 != 0 {
 			continue
 		}
 		for how := range byte(6) {
-			if _, err := d.f.WriteAt(image, 0); err != nil {
+			if _, err := d.WriteAt(image, 0); err != nil {
 				t.Fatal(err)
 			}
-			d.mutate(off, how, rand.Uint64())
+			d.Mutate(off, how, rand.Uint64())
 			d.run(all)
 		}
 	}
@@ -446,11 +376,11 @@ func TestWordsDamagedUnderConcurrentMembers(t *testing.T) {
 		})
 	}
 	for end := time.Now().Add(time.Second); time.Now().Before(end); {
-		off := rand.Int64N(d.n/8) * 8
+		off := rand.Int64N(d.Size/8) * 8
 		if rand.IntN(2) == 0 {
 			off = 512 + 8*rand.Int64N(128)
 		}
-		d.mutate(off, byte(rand.Uint32()), rand.Uint64())
+		d.Mutate(off, byte(rand.Uint32()), rand.Uint64())
 	}
 	close(stop)
 	done := make(chan struct{})

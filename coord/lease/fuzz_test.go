@@ -2,11 +2,9 @@ package lease
 
 import (
 	"context"
-	"encoding/binary"
 	"errors"
 	"fmt"
 	"math/rand/v2"
-	"os"
 	"path/filepath"
 	"sync"
 	"testing"
@@ -15,6 +13,7 @@ import (
 	"github.com/standbyd/standbyd/coord/election"
 	"github.com/standbyd/standbyd/coord/heartbeat"
 	"github.com/standbyd/standbyd/coord/shm"
+	"github.com/standbyd/standbyd/internal/damage"
 	"github.com/standbyd/standbyd/internal/proc"
 )
 
@@ -36,55 +35,21 @@ func isDocumented(err error) bool {
 
 // damaged is a lease whose words change under those who use it.
 type damaged struct {
+	*damage.File
 	t testing.TB
 	l *OwnerLease[record]
-	f *os.File // below the mapping
-	n int64
-}
-
-// inMemory is a folder that costs no disk where there is one: a fuzzer makes
-// many segments.
-func inMemory(t testing.TB) string {
-	dir, err := os.MkdirTemp("/dev/shm", "fuzz")
-	if err != nil {
-		return t.TempDir()
-	}
-	t.Cleanup(func() { os.RemoveAll(dir) })
-	return dir
 }
 
 func newDamaged(t testing.TB) *damaged {
 	t.Helper()
-	l, err := Create(filepath.Join(inMemory(t), "lease"), rec(0), func(p *shm.Params) {
+	l, err := Create(filepath.Join(damage.Dir(t), "lease"), rec(0), func(p *shm.Params) {
 		p.Seats, p.Writers, p.Tick = 4, 3, 100*time.Microsecond
 	})
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { l.Close() })
-	f, err := os.OpenFile(l.Path(), os.O_RDWR, 0)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { f.Close() })
-	fi, err := f.Stat()
-	if err != nil {
-		t.Fatal(err)
-	}
-	return &damaged{t, l, f, fi.Size()}
-}
-
-func (d *damaged) mutate(off int64, how byte, value uint64) {
-	var b [8]byte
-	if _, err := d.f.ReadAt(b[:], off); err != nil {
-		d.t.Fatal(err)
-	}
-	w := binary.LittleEndian.Uint64(b[:])
-	w = [...]uint64{value, w ^ 1<<(value%64), 0, ^uint64(0), w + 1, w - 1}[how%6]
-	binary.LittleEndian.PutUint64(b[:], w)
-	if _, err := d.f.WriteAt(b[:], off); err != nil {
-		d.t.Fatal(err)
-	}
+	return &damaged{damage.Open(t, l.Path()), t, l}
 }
 
 // The words that the payload rests on. Damage to others never shows in it.
@@ -93,26 +58,7 @@ const (
 	commitWord = 1280
 )
 
-func (d *damaged) writers() int64 { return d.n - 4096 } // the file ends with them, and with up to a page of nothing
-
-// script is bytes that are read as a program; zeros follow its end.
-type script struct{ b []byte }
-
-func (s *script) byte() byte {
-	if len(s.b) == 0 {
-		return 0
-	}
-	v := s.b[0]
-	s.b = s.b[1:]
-	return v
-}
-
-func (s *script) word() (v uint64) {
-	for range 8 {
-		v = v<<8 | uint64(s.byte())
-	}
-	return v
-}
+func (d *damaged) writers() int64 { return d.Size - 4096 } // the file ends with them, and with up to a page of nothing
 
 const (
 	opAcquire = iota
@@ -145,7 +91,7 @@ func (d *damaged) run(program []byte) {
 	t, s := d.t, d.l.seg
 	timer := time.AfterFunc(time.Minute, func() { panic(fmt.Sprintf("hangs in program %x", program)) })
 	defer timer.Stop()
-	in := &script{program}
+	in := &damage.Script{Rest: program}
 	var users [3]user
 	for i := range users {
 		users[i] = user{l: reopen(t, d.l), pid: uint32(100 + i)}
@@ -158,9 +104,9 @@ func (d *damaged) run(program []byte) {
 	granted := map[uint64]bool{}
 	want, n := rec(0), uint64(0)
 	clean := true
-	for len(in.b) > 0 {
-		op := in.byte() % opCount
-		u := &users[in.byte()%3]
+	for len(in.Rest) > 0 {
+		op := in.Byte() % opCount
+		u := &users[in.Byte()%3]
 		owner, commit := s.Owner.Load(), s.Commit.Load()
 		pid, term := shm.UnpackOwner(owner)
 		own := u.l.e.OwnTerm(u.pid)
@@ -186,7 +132,7 @@ func (d *damaged) run(program []byte) {
 		switch op {
 		case opAcquire:
 			var got uint64
-			if got, err = u.l.TryAcquire(u.pid, uint64(in.byte())%8); err != nil {
+			if got, err = u.l.TryAcquire(u.pid, uint64(in.Byte())%8); err != nil {
 				break
 			}
 			mayCommit = true
@@ -226,14 +172,14 @@ func (d *damaged) run(program []byte) {
 		case opBeat:
 			err = u.l.Beat(u.pid)
 		case opTick:
-			if in.byte()%2 == 0 {
+			if in.Byte()%2 == 0 {
 				u.l.TickEpoch()
 			} else {
 				u.l.e.Tick(proc.MonoNow())
 			}
 		case opWith:
 			n++
-			grace, seen := uint64(in.byte())%8, record{}
+			grace, seen := uint64(in.Byte())%8, record{}
 			mayCommit = true
 			if err = u.l.WithLease(u.pid, grace, func(v *record) { seen = *v; *v = rec(n) }); err == nil {
 				if clean && seen != want {
@@ -283,11 +229,11 @@ func (d *damaged) run(program []byte) {
 				err = u.claim.Check()
 			}
 		case opMutate, opMutateProtocol:
-			off := int64(in.word() % uint64(d.n/8) * 8)
+			off := int64(in.Word() % uint64(d.Size/8) * 8)
 			if op == opMutateProtocol {
-				off = [...]int64{640, 768, 896, 904, 912, 1024, 1152, 1160, 1168, 1176, 1408, 1536}[in.byte()%12]
+				off = [...]int64{640, 768, 896, 904, 912, 1024, 1152, 1160, 1168, 1176, 1408, 1536}[in.Byte()%12]
 			}
-			d.mutate(off, in.byte(), in.word())
+			d.Mutate(off, in.Byte(), in.Word())
 			if off == ownerWord || off == commitWord || off >= d.writers() {
 				clean = false
 			}
@@ -335,23 +281,23 @@ func TestEveryWordDamaged(t *testing.T) {
 	if err := d.l.WriteAsOwner(102, rec(7)); err != nil {
 		t.Fatal(err)
 	}
-	image := make([]byte, d.n)
-	if _, err := d.f.ReadAt(image, 0); err != nil {
+	image := make([]byte, d.Size)
+	if _, err := d.ReadAt(image, 0); err != nil {
 		t.Fatal(err)
 	}
 	self, err := proc.Self()
 	if err != nil {
 		t.Fatal(err)
 	}
-	for off := int64(0); off < d.n; off += 8 {
+	for off := int64(0); off < d.Size; off += 8 {
 		if off > 1536+4*512+4*128 && off < d.writers() && off%1024 != 0 { // the ring: no decision rests on it
 			continue
 		}
 		for how := range byte(6) {
-			if _, err := d.f.WriteAt(image, 0); err != nil {
+			if _, err := d.WriteAt(image, 0); err != nil {
 				t.Fatal(err)
 			}
-			d.mutate(off, how, rand.Uint64())
+			d.Mutate(off, how, rand.Uint64())
 			l := d.l
 			var errs []error
 			note := func(err error) { errs = append(errs, err) }
@@ -441,11 +387,11 @@ func TestWordsDamagedUnderConcurrentUsers(t *testing.T) {
 		note("claim's release", c.Release(ctx))
 	})
 	for end := time.Now().Add(time.Second); time.Now().Before(end); {
-		off := rand.Int64N(d.n/8) * 8
+		off := rand.Int64N(d.Size/8) * 8
 		if rand.IntN(2) == 0 {
 			off = 512 + 8*rand.Int64N(128)
 		}
-		d.mutate(off, byte(rand.Uint32()), rand.Uint64())
+		d.Mutate(off, byte(rand.Uint32()), rand.Uint64())
 		if rand.IntN(4) == 0 {
 			time.Sleep(100 * time.Microsecond)
 		}

@@ -33,6 +33,18 @@ type peer struct {
 
 type peerKey struct{}
 
+// peerOf asks the kernel who connected.
+func peerOf(c *net.UnixConn) (p peer) {
+	raw, err := c.SyscallConn()
+	if err == nil {
+		err = raw.Control(func(fd uintptr) { p.uid, p.gid, p.err = credentials(int(fd)) })
+	}
+	if err != nil {
+		p.err = err
+	}
+	return p
+}
+
 // withPeer remembers who connected; of a connection that is no unix socket
 // nothing is remembered, and its requests may read only.
 func withPeer(ctx context.Context, c net.Conn) context.Context {

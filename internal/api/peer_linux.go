@@ -2,27 +2,13 @@
 
 package api
 
-import (
-	"net"
+import "golang.org/x/sys/unix"
 
-	"golang.org/x/sys/unix"
-)
-
-// peerOf asks the kernel who connected.
-func peerOf(c *net.UnixConn) (p peer) {
-	raw, err := c.SyscallConn()
+// credentials are those of whoever is at the other end of a unix socket.
+func credentials(fd int) (uid, gid int, err error) {
+	cred, err := unix.GetsockoptUcred(fd, unix.SOL_SOCKET, unix.SO_PEERCRED)
 	if err != nil {
-		return peer{err: err}
+		return 0, 0, err
 	}
-	cerr := raw.Control(func(fd uintptr) {
-		var cred *unix.Ucred
-		if cred, err = unix.GetsockoptUcred(int(fd), unix.SOL_SOCKET, unix.SO_PEERCRED); err == nil {
-			p.uid, p.gid = int(cred.Uid), int(cred.Gid)
-		}
-	})
-	if err == nil {
-		err = cerr
-	}
-	p.err = err
-	return p
+	return int(cred.Uid), int(cred.Gid), nil
 }
