@@ -23,8 +23,9 @@ import (
 // How a leader that is asked to stop treats its connections. Together they
 // stay well below the role's default drain_timeout of 5 s.
 const (
-	linger      = 50 * time.Millisecond  // for the next request on an open connection, which is told to be the last
-	firstWait   = 500 * time.Millisecond // for the first request on a connection just accepted
+	linger      = 500 * time.Millisecond // for the next request on a busy connection, which is told to be the last
+	busy        = time.Second            // since a connection's last request; one that is idle for longer is just closed
+	firstWait   = time.Second            // for the first request on a connection just accepted
 	drainAnswer = 3 * time.Second        // for requests under way
 )
 
@@ -46,7 +47,13 @@ type server struct {
 
 	draining atomic.Bool
 	mu       sync.Mutex
-	conns    map[net.Conn]http.ConnState
+	conns    map[net.Conn]connection
+	changed  chan struct{} // has a token after conns changed
+}
+
+type connection struct {
+	state http.ConnState
+	since time.Time
 }
 
 // serve accepts from ln until ctx ends or the store cannot be written any
@@ -54,7 +61,7 @@ type server struct {
 // connection; ln's socket stays open with whoever else holds it, and what
 // waits in its backlog is for the next leader.
 func (s *server) serve(ctx context.Context, ln net.Listener) error {
-	s.conns = map[net.Conn]http.ConnState{}
+	s.conns, s.changed = map[net.Conn]connection{}, make(chan struct{}, 1)
 	srv := &http.Server{
 		Handler:           s,
 		ConnState:         s.track,
@@ -81,15 +88,12 @@ func (s *server) serve(ctx context.Context, ln net.Listener) error {
 }
 
 func (s *server) drain(srv *http.Server) {
-	if s.open() > 0 {
-		// A busy client hears of the end in an answer, not in a reset.
-		time.Sleep(linger)
-	}
+	s.tellBusy()
 	limit, cancel := context.WithTimeout(context.Background(), drainAnswer)
 	defer cancel()
 	s.mu.Lock()
-	for c, state := range s.conns {
-		if state == http.StateNew {
+	for c, now := range s.conns {
+		if now.state == http.StateNew {
 			c.SetReadDeadline(time.Now().Add(firstWait))
 		}
 	}
@@ -99,20 +103,47 @@ func (s *server) drain(srv *http.Server) {
 	}
 }
 
-func (s *server) track(c net.Conn, state http.ConnState) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if state == http.StateClosed || state == http.StateHijacked {
-		delete(s.conns, c)
-	} else {
-		s.conns[c] = state
+// tellBusy waits until every client that sends one request after the other has
+// heard of the end in an answer. One whose connection was closed between two
+// requests may have sent the next already, and could not know what became of it.
+func (s *server) tellBusy() {
+	began := time.Now()
+	limit := time.NewTimer(linger)
+	defer limit.Stop()
+	for s.untold(began.Add(-busy)) > 0 {
+		select {
+		case <-s.changed:
+		case <-limit.C:
+			return
+		}
 	}
 }
 
-func (s *server) open() int {
+// untold counts the connections that were busy after then: under a request, or
+// between two. One that was told is closed with its answer.
+func (s *server) untold(then time.Time) (n int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return len(s.conns)
+	for _, now := range s.conns {
+		if now.state == http.StateActive || now.state == http.StateIdle && now.since.After(then) {
+			n++
+		}
+	}
+	return n
+}
+
+func (s *server) track(c net.Conn, state http.ConnState) {
+	s.mu.Lock()
+	if state == http.StateClosed || state == http.StateHijacked {
+		delete(s.conns, c)
+	} else {
+		s.conns[c] = connection{state, time.Now()}
+	}
+	s.mu.Unlock()
+	select {
+	case s.changed <- struct{}{}:
+	default:
+	}
 }
 
 // ServeHTTP does without http.ServeMux, which would redirect keys that look

@@ -77,7 +77,7 @@ func (l *ledger) put(c *http.Client, key, value string) bool {
 			l.failed.Add(1)
 			time.Sleep(time.Millisecond)
 		case err != nil, res.StatusCode == http.StatusServiceUnavailable:
-			l.failed.Add(1)
+			l.repeat("PUT "+key, res, err)
 		case res.StatusCode == http.StatusNoContent:
 			return true
 		default:
@@ -100,7 +100,7 @@ func (l *ledger) reader(i int) {
 			l.refused.Add(1)
 		}
 		if l.ctx.Err() == nil && (err != nil || res.StatusCode == http.StatusServiceUnavailable) {
-			l.failed.Add(1)
+			l.repeat(fmt.Sprintf("GET counter%d", i), res, err)
 		}
 		if err == nil && res.StatusCode == http.StatusOK {
 			if got, err := strconv.ParseInt(string(body), 10, 64); err != nil || got < before {
@@ -115,6 +115,17 @@ func (l *ledger) reader(i int) {
 		case <-time.After(2 * time.Millisecond):
 		case <-l.ctx.Done():
 		}
+	}
+}
+
+// repeat counts a request that has to be repeated, and tells of the first ones.
+func (l *ledger) repeat(what string, res *http.Response, err error) {
+	switch n := l.failed.Add(1); {
+	case n > 5:
+	case err != nil:
+		l.t.Logf("%s %s: %v", time.Now().UTC().Format("15:04:05.000"), what, err)
+	default:
+		l.t.Logf("%s %s: %s", time.Now().UTC().Format("15:04:05.000"), what, res.Status)
 	}
 }
 
