@@ -4,9 +4,7 @@ package conformance
 
 import (
 	"encoding/json"
-	"fmt"
 	"maps"
-	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -55,19 +53,6 @@ func (d *daemon) whole() {
 		}
 		return true
 	})
-}
-
-// configure rewrites the config file below its [supervisor] table.
-func (d *daemon) configure(text string) {
-	d.t.Helper()
-	exe, err := os.Executable()
-	if err != nil {
-		d.t.Fatal(err)
-	}
-	text = strings.NewReplacer("$TW", fmt.Sprintf("%q, \"tw\"", exe), "$DIR", d.dir).Replace(text)
-	if err := os.WriteFile(d.config, []byte(text), 0o600); err != nil {
-		d.t.Fatal(err)
-	}
 }
 
 // TestA17_ReloadDoesTheWrongAmount: each edit restarts the workers that it must

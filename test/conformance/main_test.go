@@ -4,10 +4,13 @@ package conformance
 
 import (
 	"bytes"
+	"flag"
 	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"runtime"
+	"strconv"
 	"strings"
 	"sync"
 	"syscall"
@@ -28,10 +31,20 @@ func TestMain(m *testing.M) {
 	if len(os.Args) > 1 && os.Args[1] == "tw" {
 		work(os.Args[2:])
 	}
+	if len(os.Args) > 2 && os.Args[1] == "plugin" {
+		plugin(os.Args[2])
+	}
 	os.Exit(buildAndRun(m))
 }
 
+// binEnv names the program for a run of this binary by itself, in a pid
+// namespace.
+const binEnv = "CONFORMANCE_BIN"
+
 func buildAndRun(m *testing.M) int {
+	if standbyd = os.Getenv(binEnv); standbyd != "" {
+		return m.Run()
+	}
 	dir, err := os.MkdirTemp("", "conformance")
 	if err != nil {
 		fmt.Fprintln(os.Stderr, err)
@@ -50,6 +63,9 @@ func buildAndRun(m *testing.M) int {
 			os.Unsetenv(name)
 		}
 	}
+	// The tests wait most of the time: more of them than processors fit.
+	flag.Parse()
+	flag.Set("test.parallel", strconv.Itoa(2*runtime.GOMAXPROCS(0)))
 	return m.Run()
 }
 
@@ -88,26 +104,33 @@ func (l *log) String() string {
 }
 
 // newDaemon writes the config and starts standbyd. In the text, $TW is the
-// worker that this binary plays, as the beginning of a command, and $DIR the
-// test's folder. before is put in front of the command line.
+// worker that this binary plays, as the beginning of a command, $PLUGIN its
+// plugin, and $DIR the test's folder. before is put in front of the command line.
 func newDaemon(t *testing.T, text string, before ...string) *daemon {
+	t.Helper()
+	d := writeConfig(t, text)
+	d.start(before...)
+	return d
+}
+
+// writeConfig is newDaemon without the start.
+func writeConfig(t *testing.T, text string) *daemon {
 	t.Helper()
 	dir, err := os.MkdirTemp("", "cf") // short: sockets are below it
 	if err != nil {
 		t.Fatal(err)
 	}
-	exe, err := os.Executable()
-	if err != nil {
-		t.Fatal(err)
-	}
-	d := &daemon{t: t, dir: dir, config: filepath.Join(dir, "standbyd.toml")}
-	text = "[supervisor]\nruntime_dir = \"run\"\nstate_dir = \"state\"\n" + text
-	text = strings.NewReplacer("$TW", fmt.Sprintf("%q, \"tw\"", exe), "$DIR", dir).Replace(text)
-	if err := os.WriteFile(d.config, []byte(text), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	d := &daemon{t: t, dir: dir, config: filepath.Join(dir, "standbyd.toml"), output: &log{}, gone: make(chan struct{})}
+	close(d.gone)
+	d.configure(folders + text)
 	t.Cleanup(func() {
 		d.stop()
+		for _, p := range d.running() {
+			syscall.Kill(p.PID, syscall.SIGKILL)
+			if !t.Failed() {
+				t.Errorf("%s (pid %d) is left", p.worker, p.PID)
+			}
+		}
 		if t.Failed() {
 			t.Logf("standbyd printed:\n%s", d.output)
 			logs, _ := filepath.Glob(filepath.Join(dir, "state/logs/*.log"))
@@ -118,13 +141,34 @@ func newDaemon(t *testing.T, text string, before ...string) *daemon {
 		}
 		os.RemoveAll(dir)
 	})
-	d.start(before...)
 	return d
+}
+
+// folders is how every config begins.
+const folders = "[supervisor]\nruntime_dir = \"run\"\nstate_dir = \"state\"\n"
+
+// configure writes the config file anew.
+func (d *daemon) configure(text string) {
+	d.t.Helper()
+	exe, err := os.Executable()
+	if err != nil {
+		d.t.Fatal(err)
+	}
+	text = strings.NewReplacer("$TW", fmt.Sprintf("%q, \"tw\"", exe), "$PLUGIN", fmt.Sprintf("%q, \"plugin\"", exe), "$DIR", d.dir).Replace(text)
+	if err := os.WriteFile(d.config, []byte(text), 0o600); err != nil {
+		d.t.Fatal(err)
+	}
 }
 
 func (d *daemon) start(before ...string) {
 	d.t.Helper()
-	argv := append(before, standbyd, "-c", d.config, "run")
+	d.launch(append(before, standbyd, "-c", d.config, "run")...)
+}
+
+// launch makes the process of this command line the one that is meant from
+// here on.
+func (d *daemon) launch(argv ...string) {
+	d.t.Helper()
 	cmd := exec.Command(argv[0], argv[1:]...)
 	d.output = &log{}
 	cmd.Stdout, cmd.Stderr = d.output, d.output
@@ -135,6 +179,12 @@ func (d *daemon) start(before ...string) {
 	gone := make(chan struct{})
 	d.gone, d.wait = gone, func() int { <-gone; return cmd.ProcessState.ExitCode() }
 	go func() { cmd.Wait(); close(gone) }()
+}
+
+// kill ends standbyd as nothing should, and waits for its end.
+func (d *daemon) kill() {
+	syscall.Kill(d.main, syscall.SIGKILL)
+	d.wait()
 }
 
 // stop ends it in order, and by force if that does not work.

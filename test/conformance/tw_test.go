@@ -26,6 +26,11 @@ func work(args []string) {
 	hold := f.String("hold", "", "the children hold this address open")
 	pids := f.String("pids", "", "append the children's pids to this file")
 	ignore := f.Bool("ignore-term", false, "take no notice of SIGTERM")
+	readyAfter := f.Duration("ready-after", 0, "warm up for that long")
+	var d duty
+	f.StringVar(&d.leads, "leads", "", "append a line to this file for each leadership, and lock it meanwhile")
+	f.BoolVar(&d.serve, "serve", false, "while leading, answer HTTP requests on the role's listener \"http\"")
+	f.DurationVar(&d.drain, "drain", 0, "go on leading for that long when it is over")
 	idle := f.Bool("idle", false, "only sleep: the child of -fork")
 	f.Parse(args)
 	if *idle {
@@ -65,11 +70,14 @@ func work(args []string) {
 		ctx, stop = signal.NotifyContext(ctx, syscall.SIGTERM)
 		defer stop()
 	}
-	err := coord.Run(ctx, func(ctx context.Context, _ *coord.Leadership) error {
-		<-ctx.Done()
-		return nil
-	})
-	if err != nil {
+	warm := func(ctx context.Context, _ *coord.Member) error {
+		select {
+		case <-time.After(*readyAfter):
+		case <-ctx.Done():
+		}
+		return ctx.Err()
+	}
+	if err := coord.Run(ctx, d.lead, coord.WithWarmup(warm)); err != nil && ctx.Err() == nil {
 		fmt.Println(err)
 		os.Exit(1)
 	}

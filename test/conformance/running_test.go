@@ -1,0 +1,69 @@
+//go:build linux
+
+package conformance
+
+import (
+	"bytes"
+	"os"
+	"path/filepath"
+	"strconv"
+
+	"github.com/standbyd/standbyd/internal/proc"
+)
+
+// running is one process that executes a worker's program.
+type running struct {
+	proc.Identity
+	worker string
+}
+
+// running finds the workers of this daemon's roles in the process table, by
+// what standbyd has put into their environment, listed or not.
+func (d *daemon) running() (found []running) {
+	entries, _ := os.ReadDir("/proc")
+	mark := []byte("STANDBYD_SEGMENT=" + filepath.Join(d.dir, "run") + "/")
+	for _, e := range entries {
+		pid, err := strconv.Atoi(e.Name())
+		if err != nil {
+			continue
+		}
+		b, err := os.ReadFile("/proc/" + e.Name() + "/environ")
+		if err != nil || !bytes.Contains(b, mark) {
+			continue
+		}
+		r := running{}
+		own := false // not a child of a worker, which has the rest too
+		for kv := range bytes.SplitSeq(b, []byte{0}) {
+			name, value, _ := bytes.Cut(kv, []byte("="))
+			switch string(name) {
+			case "STANDBYD_WORKER":
+				r.worker = string(value)
+			case "STANDBYD_PID":
+				own = string(value) == e.Name()
+			}
+		}
+		if r.Identity, err = proc.Of(pid); err == nil && own && r.alive() {
+			found = append(found, r)
+		}
+	}
+	return found
+}
+
+func (r running) alive() bool { return proc.Judge(r.Identity) != proc.Gone }
+
+// listed waits until status lists exactly the workers that run, and returns them.
+func (d *daemon) listed() []running {
+	d.t.Helper()
+	var all []running
+	eventually(d.t, "status lists the workers that run, and no other", func() bool {
+		all = d.running()
+		pids := d.pids()
+		for _, r := range all {
+			if pids[r.worker] != r.PID {
+				return false
+			}
+		}
+		return len(all) == len(pids)
+	})
+	return all
+}
