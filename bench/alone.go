@@ -225,18 +225,10 @@ func (t *tables) rows() []*row {
 					r.full[0].Scan(grace)
 				}
 			}},
-		{name: "scan of 128 slots", ref: pair, what: "The same of the largest table that a segment can have.",
+		{name: "scan of 1024 slots", ref: pair, what: "The same of the largest table that a segment can have.",
 			run: func(n int) {
 				for range n {
 					r.full[1].Scan(grace)
-				}
-			}},
-		{name: "scan of 1024 slots", ref: pair, what: "Eight tables of 128 seats, one after the other: a segment has no more seats than 128.",
-			run: func(n int) {
-				for range n {
-					for _, w := range r.full[1:] {
-						w.Scan(grace)
-					}
 				}
 			}},
 	}

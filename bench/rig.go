@@ -34,7 +34,7 @@ type rig struct {
 	word   *atomic.Uint64            // of held's mapping, used by nothing else
 	spare  [8]*atomic.Uint64         // more of them
 	cell   shm.Cell                  // of held's mapping, in a slot that nobody takes
-	full   [9]*heartbeat.Watchdog    // of a table with 64 seats and eight with 128, all taken
+	full   [2]*heartbeat.Watchdog    // of tables with 64 and with 1,024 seats, all taken
 
 	mutex  sync.Mutex
 	rw     sync.RWMutex
@@ -83,11 +83,7 @@ func (t *tables) open() (err error) {
 		r.spare[i] = seg.Seats[len(seg.Seats)-2-i].Lag
 	}
 	r.cell = shm.CellOf(seg.Writers[len(seg.Writers)-1].Cells[1])
-	for i := range r.full {
-		n := 128
-		if i == 0 {
-			n = 64
-		}
+	for i, n := range [len(r.full)]int{64, shm.MaxSeats} {
 		p := shm.DefaultParams()
 		p.Seats, p.Cell = n, 0
 		s, err := shm.Create(t.path(fmt.Sprint("seats", i)), p, nil)

@@ -5,6 +5,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"runtime"
 	"sync"
 	"testing"
 	"time"
@@ -232,6 +233,76 @@ func TestWatchdogReportsEachLateMemberOnce(t *testing.T) {
 	tb.seg.Epoch.Add(4)
 	if late := w.Scan(3); len(late) != 1 {
 		t.Fatalf("late again: %+v", late)
+	}
+}
+
+// In the largest table every seat is as good as the first, and one more is
+// refused.
+func TestLargestTable(t *testing.T) {
+	tb := newTable(t, shm.MaxSeats)
+	var last *Seat
+	for i := range shm.MaxSeats - 1 {
+		s, err := tb.Join(self(t), JoinOptions{Index: i})
+		if err != nil {
+			t.Fatalf("member %d: %v", i, err)
+		}
+		last = s
+	}
+	if _, err := tb.Join(self(t), JoinOptions{}); !errors.Is(err, ErrFull) {
+		t.Fatalf("one member too many: %v", err)
+	}
+	if n := len(tb.Members()); n != shm.MaxSeats-1 || last.Number() != shm.MaxSeats-1 {
+		t.Fatalf("%d members, the last one in seat %d", n, last.Number())
+	}
+	w := NewWatchdog(tb)
+	tb.seg.Epoch.Add(4)
+	for _, m := range tb.Members() {
+		if m.Seat != last.Number() {
+			tb.seg.Seats[m.Seat].Beat.Store(tb.seg.Epoch.Load())
+		}
+	}
+	if late := w.Scan(3); len(late) != 1 || late[0].Seat != last.Number() {
+		t.Fatalf("late: %+v", late)
+	}
+	// The end of a thread fires the words of its own row alone.
+	held, dropped := make(chan error), make(chan struct{})
+	var hold func()
+	hold = func() {
+		runtime.LockOSThread() // and never unlocked: the thread ends with its goroutine
+		_, err := tb.seg.HoldRobust(last.Number())
+		if err == nil {
+			tid := tb.seg.Seats[last.Number()].Robust.Load()
+			if tid == uint64(os.Getpid()) {
+				go hold() // the main thread would not end; another one registers after it
+				<-dropped
+				return
+			}
+			for _, waiter := range []int{1, shm.MaxSeats - 2} {
+				tb.seg.RobustWord(last.Number(), waiter).Store(uint32(tid))
+			}
+			tb.seg.RobustWord(1, last.Number()).Store(uint32(tid))
+		}
+		held <- err
+		<-dropped
+	}
+	go hold()
+	if err := <-held; errors.Is(err, shm.ErrNotSupported) {
+		t.Skip(err)
+	} else if err != nil {
+		t.Fatal(err)
+	}
+	close(dropped)
+	deadline := time.Now().Add(30 * time.Second)
+	for _, waiter := range []int{1, shm.MaxSeats - 2} {
+		for tb.seg.RobustWord(last.Number(), waiter).Load()&shm.RobustDied == 0 {
+			if time.Now().After(deadline) {
+				t.Fatalf("the word of seat %d was not fired", waiter)
+			}
+			time.Sleep(time.Millisecond)
+		}
+	}
+	if tb.seg.RobustWord(1, last.Number()).Load()&shm.RobustDied != 0 {
+		t.Error("another row's word was fired")
 	}
 }
 

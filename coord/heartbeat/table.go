@@ -75,7 +75,7 @@ func (t *Table) buryNamesakes(self proc.Identity) {
 func (t *Table) take(i int, self proc.Identity, o JoinOptions) *Seat {
 	w := &t.seg.Seats[i]
 	old := w.Phase.Load()
-	if !t.free(w, old, i) {
+	if !t.free(w, old, i, self) {
 		return nil
 	}
 	p := shm.UnpackPhase(old)
@@ -106,8 +106,8 @@ func (t *Table) take(i int, self proc.Identity, o JoinOptions) *Seat {
 	return s
 }
 
-// free reports whether a seat with this phase word may be taken.
-func (t *Table) free(w *shm.SeatWords, phase uint64, i int) bool {
+// free reports whether self may take a seat with this phase word.
+func (t *Table) free(w *shm.SeatWords, phase uint64, i int, self proc.Identity) bool {
 	p := shm.UnpackPhase(phase)
 	switch p.Phase {
 	case shm.PhaseFree:
@@ -119,7 +119,7 @@ func (t *Table) free(w *shm.SeatWords, phase uint64, i int) bool {
 		return false
 	case shm.PhaseJoined:
 		m, ok := read(w, i)
-		if !ok || proc.Judge(m.Identity) != proc.Gone {
+		if !ok || m.Identity == self || proc.Judge(m.Identity) != proc.Gone {
 			return false
 		}
 		owner, _ := shm.UnpackOwner(t.seg.Owner.Load())

@@ -145,8 +145,8 @@ const (
 
 // Bounds of what a creator may choose.
 const (
-	MaxSeats    = 128
-	MaxWriters  = 64 // six bits of the commit word name one
+	MaxSeats    = 1024 // half of what the kernel walks of a robust list; the robust table then takes 8 MiB
+	MaxWriters  = 64   // six bits of the commit word name one
 	MaxCell     = 4096
 	DefaultCell = 48
 	ringEntries = 256
