@@ -9,6 +9,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -366,5 +367,14 @@ func (d *daemon) verify(name string) {
 	}
 	for _, v := range h.Check() {
 		d.t.Errorf("events of %s: %v", name, v)
+	}
+	r := d.role(name)
+	leads := map[uint64]verify.Entry{}
+	remember(d.t, r.Segment, leads)
+	if len(leads) == 0 {
+		d.t.Errorf("the segment of %s knows no leader", name)
+	}
+	for _, v := range verify.Ring(r.Token>>42, slices.Collect(maps.Values(leads))).Check() {
+		d.t.Errorf("the segment of %s: %v", name, v)
 	}
 }
