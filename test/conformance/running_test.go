@@ -67,3 +67,12 @@ func (d *daemon) listed() []running {
 	})
 	return all
 }
+
+// stateOf is the state letter of a process, as in ps; empty if there is none.
+func stateOf(pid int) string {
+	b, _ := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/stat")
+	if f := bytes.Fields(b[bytes.LastIndexByte(b, ')')+1:]); len(f) > 0 {
+		return string(f[0])
+	}
+	return ""
+}
