@@ -263,52 +263,6 @@ func TestTwoDaemons(t *testing.T) {
 	}
 }
 
-// Many at the same moment: one wins.
-func TestManyDaemonsAtOnce(t *testing.T) {
-	t.Parallel()
-	d := configure(t, storeConfig(""))
-	type result struct {
-		out string
-		err error
-	}
-	const n = 8
-	results := make(chan result, n)
-	for range n {
-		cmd := exec.Command(filepath.Join(bin, "standbyd"), "run", "-c", d.conf)
-		cmd.Dir = d.dir
-		go func() {
-			out, err := cmd.CombinedOutput()
-			results <- result{string(out), err}
-		}()
-	}
-	var outs []string
-	for range n - 1 {
-		select {
-		case r := <-results:
-			if exitCode(r.err) != 1 {
-				t.Errorf("a standbyd that lost: %v: %s", r.err, r.out)
-			}
-			outs = append(outs, r.out)
-		case <-time.After(patience):
-			t.Fatalf("only %d of %d ended: more than one runs", len(outs), n)
-		}
-	}
-	winner := d.status().Supervisor.PID
-	for _, out := range outs {
-		if !strings.Contains(out, fmt.Sprint(winner)) {
-			t.Errorf("it does not name pid %d: %s", winner, out)
-		}
-	}
-	if w := d.whole("kv"); len(w.Workers) != 3 || d.workersOf("kv") != 3 {
-		t.Errorf("%d workers run", d.workersOf("kv"))
-	}
-	kill(t, winner, syscall.SIGTERM)
-	if r := <-results; r.err != nil {
-		t.Errorf("the winner: %v: %s", r.err, r.out)
-	}
-	d.gone()
-}
-
 func TestTakenPort(t *testing.T) {
 	t.Parallel()
 	ln, err := net.Listen("tcp", "127.0.0.1:0")
