@@ -20,7 +20,11 @@ func (a *app) checkVerb() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "check",
 		Short: "Check the config file and print the effective config",
-		Args:  atMost(0),
+		Long: `Check the config file with its parts, config.d/*.toml beside it, and print the
+effective config: every key, its value, and in a comment where that comes from:
+FILE:LINE, default, or env and the variable. Values of the workers' environment
+are not shown. With errors, all of them and no config.`,
+		Args: atMost(0),
 	}
 	plugins := c.Flags().Bool("plugins", false, "also start each plugin and let it judge its own config")
 	f := addForm(c, "toml", "json")
@@ -42,6 +46,9 @@ func (a *app) checkVerb() *cobra.Command {
 		}
 		if err := c.Print(a.stdout); err != nil {
 			return fmt.Errorf("write: %w", err)
+		}
+		if n := len(c.Files) - 1; n > 0 {
+			file += " with " + count(n, "file") + " of " + config.PartsFolder
 		}
 		fmt.Fprintf(a.stderr, "%s is good: %s\n", file, summary(c))
 		return nil
@@ -68,14 +75,18 @@ func count(n int, what string) string {
 	return fmt.Sprintf("%d %ss", n, what)
 }
 
-// checkJSON prints {"file","ok","errors","warnings"}; the exit code is the same.
+// checkJSON prints {"file","files","ok","errors","warnings","config"}; the exit
+// code is the same.
 func (a *app) checkJSON(ctx context.Context, c *config.Config, file string, err error, plugins bool) error {
 	out := struct {
 		File     string           `json:"file"`
+		Files    []string         `json:"files"`
 		OK       bool             `json:"ok"`
 		Errors   []config.Problem `json:"errors"`
 		Warnings []config.Problem `json:"warnings"`
-	}{File: file, Errors: []config.Problem{}, Warnings: []config.Problem{}}
+		// Config is the effective one; none if there are errors.
+		Config []config.Setting `json:"config"`
+	}{File: file, Files: []string{}, Errors: []config.Problem{}, Warnings: []config.Problem{}, Config: []config.Setting{}}
 	var problems config.Problems
 	switch {
 	case err == nil:
@@ -88,7 +99,9 @@ func (a *app) checkJSON(ctx context.Context, c *config.Config, file string, err 
 	default:
 		out.Errors = append(out.Errors, config.Problem{File: file, Msg: err.Error()})
 	}
-	out.OK = len(out.Errors) == 0
+	if out.OK = len(out.Errors) == 0; out.OK {
+		out.Files, out.Config = c.Files, c.Settings()
+	}
 	if err := printJSON(a.stdout, out); err != nil {
 		return err
 	}

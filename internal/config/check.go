@@ -69,6 +69,7 @@ func (r *reader) crossCheck(c *Config) {
 		}
 	}
 	r.controlGroup(&c.Daemon)
+	r.listeners(c)
 	for i := range c.Roles {
 		role := &c.Roles[i]
 		at := joinPath("role", role.Name)
@@ -84,7 +85,6 @@ func (r *reader) crossCheck(c *Config) {
 		r.plugins(at, role)
 		r.hints(at, role)
 	}
-	r.listeners(c)
 }
 
 // controlGroup finds the number of the group.
@@ -252,7 +252,7 @@ func (r *reader) plugins(at string, role *Role) {
 	for i, p := range role.Plugins {
 		here := indexPath(list, i)
 		if j, twice := first[p.Name]; twice && p.Name != "" {
-			r.bad(joinPath(here, "name"), "%q is already the name of the plugin in line %d", p.Name, r.placeOf(joinPath(indexPath(list, j), "name")).line)
+			r.bad(joinPath(here, "name"), "%q is already the name of the plugin in %s", p.Name, r.lineOf(joinPath(indexPath(list, j), "name"), r.placeOf(here).file))
 		} else {
 			first[p.Name] = i
 		}
@@ -333,13 +333,13 @@ func (r *reader) listeners(c *Config) {
 		for i, l := range role.Listen {
 			at := indexPath(list, i)
 			if other, twice := names[l.Name]; twice && l.Name != "" {
-				r.bad(joinPath(at, "name"), "%q is already the name of the listener in line %d", l.Name, r.placeOf(other).line)
+				r.bad(joinPath(at, "name"), "%q is already the name of the listener in %s", l.Name, r.lineOf(other, r.placeOf(at).file))
 			} else {
 				names[l.Name] = joinPath(at, "name")
 			}
 			for _, b := range all {
 				if clash(b.Listen, l) {
-					r.bad(joinPath(at, "address"), "%q is taken by %s (%q, line %d)", l.Address, joinPath(b.path, "address"), b.Address, r.placeOf(joinPath(b.path, "address")).line)
+					r.bad(joinPath(at, "address"), "%q is taken by %s (%q, %s)", l.Address, joinPath(b.path, "address"), b.Address, r.lineOf(joinPath(b.path, "address"), r.placeOf(at).file))
 					break
 				}
 			}

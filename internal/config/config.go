@@ -9,7 +9,10 @@ import (
 
 // Config is a config file, checked and with every default filled in.
 type Config struct {
-	File   string // absolute path of the file
+	File string // absolute path of the file
+	// Files are what was read, as messages name it: the file, and its parts in
+	// the order of their names.
+	Files  []string
 	Daemon Daemon
 	Roles  []Role // in the order of the file
 	// Warnings are about what stops nothing: a program that does not exist

@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 	"reflect"
+	"regexp"
 	"strings"
 	"testing"
 	"time"
@@ -165,7 +166,8 @@ func TestEffectiveConfigReadsBackTheSame(t *testing.T) {
 		t.Errorf("daemon: first %+v, second %+v", first.Daemon, second.Daemon)
 	}
 	var again bytes.Buffer
-	if err := second.Print(&again); err != nil || again.String() != printed.String() {
+	sources := regexp.MustCompile(`  +# .*`) // those differ, of course
+	if err := second.Print(&again); err != nil || sources.ReplaceAllString(again.String(), "") != sources.ReplaceAllString(printed.String(), "") {
 		t.Errorf("printed twice:\n%s\nand:\n%s", printed.String(), again.String())
 	}
 }
@@ -199,7 +201,7 @@ func TestSecretsAreNotPrinted(t *testing.T) {
 		t.Fatal(err)
 	}
 	text := printed.String()
-	if strings.Contains(text, "hunter2") || !strings.Contains(text, `env = { TOKEN = "***" }`) || !strings.Contains(text, "# env_file sets: A, PASSWORD\n") {
+	if strings.Contains(text, "hunter2") || !strings.Contains(text, "\nenv.TOKEN = \"***\"") || !strings.Contains(text, "\n# env.PASSWORD = \"***\" ") || strings.Contains(text, "\n# env.TOKEN") {
 		t.Errorf("printed:\n%s", text)
 	}
 	if err := os.WriteFile(secrets, []byte("hunter2\n1=hunter2\nNOTIFY_SOCKET=hunter2\nX=hunter2\x00\n"), 0o600); err != nil {
@@ -241,7 +243,7 @@ func TestEveryKeyIsPrinted(t *testing.T) {
 	}
 	for _, names := range [][]string{keyNames(daemonKeys), keyNames(roleKeys), keyNames(workerKeys), keyNames(listenKeys), keyNames(pluginKeys)} {
 		for _, name := range names {
-			if !strings.Contains(printed.String(), "\n"+name+" = ") {
+			if !strings.Contains(printed.String(), "\n"+name+" = ") && !strings.Contains(printed.String(), "\n"+name+".") {
 				t.Errorf("%s is not printed in:\n%s", name, printed.String())
 			}
 		}
@@ -355,7 +357,7 @@ d = 2
 		if _, err := toml.Decode(text, &out); err != nil {
 			t.Fatal(err)
 		}
-		at := locate(text)
+		at := locate(0, text)
 		walk("", out, func(path string, leaf bool) {
 			if _, ok := at.keys[path]; !ok {
 				t.Errorf("no place of key %s", path)
@@ -365,22 +367,22 @@ d = 2
 			}
 		})
 	}
-	at := locate(documents[1])
+	at := locate(0, documents[1])
 	for path, want := range map[string]place{
-		`a.b."c d"`:                {3, 7},
-		"multi":                    {5, 1},
-		"raw":                      {9, 1},
-		"list[2].y.z[0].w":         {13, 37},
-		"arr.of[1].n":              {25, 1},
-		"arr.of[1].deep[1].d":      {31, 1},
-		`"q\"uote"`:                {4, 1},
-		"inline.a.b.c":             {15, 17},
-		"date":                     {16, 1},
-		"arr.of[1].sub.m":          {27, 1},
-		`t."u v".k`:                {21, 1},
-		"list[1][1]":               {13, 11},
-		"arr.of[0].n":              {23, 1},
-		"arr.of[1].deep[0].d":      {29, 1},
+		`a.b."c d"`:                {0, 3, 7},
+		"multi":                    {0, 5, 1},
+		"raw":                      {0, 9, 1},
+		"list[2].y.z[0].w":         {0, 13, 37},
+		"arr.of[1].n":              {0, 25, 1},
+		"arr.of[1].deep[1].d":      {0, 31, 1},
+		`"q\"uote"`:                {0, 4, 1},
+		"inline.a.b.c":             {0, 15, 17},
+		"date":                     {0, 16, 1},
+		"arr.of[1].sub.m":          {0, 27, 1},
+		`t."u v".k`:                {0, 21, 1},
+		"list[1][1]":               {0, 13, 11},
+		"arr.of[0].n":              {0, 23, 1},
+		"arr.of[1].deep[0].d":      {0, 29, 1},
 		"arr.of[1].deep[0].absent": {},
 	} {
 		if got := at.keys[path]; got != want {

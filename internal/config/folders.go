@@ -28,28 +28,39 @@ func Find() (string, error) {
 // DefaultRuntimeDir is where the control socket and the segments live unless
 // the file says otherwise: /run/standbyd for root, else a folder of the user's.
 func DefaultRuntimeDir() string {
+	dir, _ := defaultRuntimeDir()
+	return dir
+}
+
+// defaultRuntimeDir also names the variable that the folder comes from, if any.
+func defaultRuntimeDir() (dir, variable string) {
 	uid := os.Getuid()
 	if uid == 0 {
-		return "/run/standbyd"
+		return "/run/standbyd", ""
 	}
 	if dir := os.Getenv("XDG_RUNTIME_DIR"); filepath.IsAbs(dir) {
-		return filepath.Join(dir, "standbyd")
+		return filepath.Join(dir, "standbyd"), "XDG_RUNTIME_DIR"
 	}
-	return "/tmp/standbyd-" + strconv.Itoa(uid)
+	return "/tmp/standbyd-" + strconv.Itoa(uid), ""
 }
 
 // DefaultStateDir is where generations, history and logs live unless the file
 // says otherwise.
 func DefaultStateDir() string {
+	dir, _ := defaultStateDir()
+	return dir
+}
+
+func defaultStateDir() (dir, variable string) {
 	if os.Getuid() == 0 {
-		return "/var/lib/standbyd"
+		return "/var/lib/standbyd", ""
 	}
 	if dir := os.Getenv("XDG_STATE_HOME"); filepath.IsAbs(dir) {
-		return filepath.Join(dir, "standbyd")
+		return filepath.Join(dir, "standbyd"), "XDG_STATE_HOME"
 	}
 	home, err := os.UserHomeDir()
 	if err != nil {
-		return "/var/tmp/standbyd-" + strconv.Itoa(os.Getuid())
+		return "/var/tmp/standbyd-" + strconv.Itoa(os.Getuid()), ""
 	}
-	return filepath.Join(home, ".local", "state", "standbyd")
+	return filepath.Join(home, ".local", "state", "standbyd"), "HOME"
 }

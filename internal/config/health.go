@@ -65,13 +65,6 @@ func (r *reader) probe(role node, table map[string]any, name string, keys []key[
 	}
 }
 
-func (p *printer) probe(at, name string, keys []key[supervisor.Probe], from *supervisor.Probe) {
-	if from.FD != 0 || from.HTTP != "" || from.TCP != "" || len(from.Exec) > 0 {
-		p.line("\n[%s.%s]", at, name)
-		printSection(p, keys, from)
-	}
-}
-
 // ends is a list of exit statuses and names of signals.
 func ends[T any](name string, field func(*T) *[]string, doc string) key[T] {
 	return key[T]{

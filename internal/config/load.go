@@ -18,8 +18,9 @@ import (
 // maxFile is the size beyond which a file is refused unread: it is no config.
 const maxFile = 4 << 20
 
-// Load reads and checks a config file. If the file is wrong the error is a
-// [Problems] with everything found; if it cannot be read, an error of os.
+// Load reads and checks a config file and its parts, config.d/*.toml beside it.
+// If one is wrong the error is a [Problems] with everything found; if the file
+// cannot be read, an error of os.
 func Load(file string) (*Config, error) {
 	raw, err := readFile(file)
 	if err != nil {
@@ -29,24 +30,26 @@ func Load(file string) (*Config, error) {
 	if err != nil {
 		return nil, fmt.Errorf("resolve config file %s: %w", file, err)
 	}
-	r := &reader{file: file, dir: filepath.Dir(absolute)}
-	document, ok := r.parse(raw)
-	if !ok {
-		return nil, Problems(r.problems)
+	r := &reader{files: []string{file}, dir: filepath.Dir(absolute)}
+	main, ok := r.parse(0, raw)
+	parts, good := r.parts()
+	if !ok || !good {
+		return nil, Problems(r.problems) // what the others say may follow from it
 	}
-	c := &Config{File: absolute, Daemon: DefaultDaemon()}
-	r.document(document, c)
+	r.merge(main, parts)
+	c := &Config{File: absolute, Files: r.files, Daemon: DefaultDaemon()}
+	r.document(main.document, c)
 	r.crossCheck(c)
 	if len(r.problems) > 0 {
-		return nil, sorted(r.problems)
+		return nil, r.sorted(r.problems)
 	}
-	c.Warnings = sorted(r.warnings)
+	c.Warnings = r.sorted(r.warnings)
 	c.reader = r
 	return c, nil
 }
 
 // FoldersOf returns the runtime and the state folder that a config file names,
-// or the default ones. It looks at nothing else, so that the daemon of a file
+// or the default ones. It looks at nothing else, and at none of its parts, so that the daemon of a file
 // that was broken after its start can still be found.
 func FoldersOf(file string) (runtimeDir, stateDir string, err error) {
 	raw, err := readFile(file)
@@ -57,13 +60,13 @@ func FoldersOf(file string) (runtimeDir, stateDir string, err error) {
 	if err != nil {
 		return "", "", fmt.Errorf("resolve config file %s: %w", file, err)
 	}
-	r := &reader{file: file, dir: filepath.Dir(absolute)}
-	document, ok := r.parse(raw)
+	r := &reader{files: []string{file}, dir: filepath.Dir(absolute)}
+	main, ok := r.parse(0, raw)
 	if !ok {
 		return "", "", Problems(r.problems)
 	}
 	daemon := DefaultDaemon()
-	if table, ok := document["supervisor"].(map[string]any); ok {
+	if table, ok := main.document["supervisor"].(map[string]any); ok {
 		if dir, ok := table["runtime_dir"].(string); ok && dir != "" {
 			daemon.RuntimeDir = r.resolve(dir)
 		}
@@ -92,7 +95,7 @@ func RuntimeDirOfBroken(file string) (dir string, told bool) {
 	if err != nil {
 		return "", false
 	}
-	r := &reader{file: file, dir: filepath.Dir(absolute)}
+	r := &reader{files: []string{file}, dir: filepath.Dir(absolute)}
 	if bytes.Contains(raw, []byte(`"""`)) || bytes.Contains(raw, []byte("'''")) {
 		return "", false // a line may be part of a string
 	}
@@ -141,11 +144,11 @@ func readFile(file string) ([]byte, error) {
 	return raw, nil
 }
 
-// parse decodes the text and finds the places of its keys.
-func (r *reader) parse(raw []byte) (map[string]any, bool) {
-	var document map[string]any
+// parse decodes the text of one of the files and finds the places of its keys.
+func (r *reader) parse(file int, raw []byte) (part, bool) {
+	document := map[string]any{}
 	if _, err := toml.Decode(string(raw), &document); err != nil {
-		p := Problem{File: r.file, Msg: "not valid TOML: " + err.Error()}
+		p := Problem{File: r.files[file], Msg: "not valid TOML: " + err.Error()}
 		var syntax toml.ParseError
 		if errors.As(err, &syntax) {
 			// the decoder's own line and column count the culprit's end, if that is the end of a line
@@ -159,10 +162,9 @@ func (r *reader) parse(raw []byte) (map[string]any, bool) {
 			}
 		}
 		r.problems = append(r.problems, p)
-		return nil, false
+		return part{}, false
 	}
-	r.at = locate(string(raw))
-	return document, true
+	return part{document, locate(file, string(raw))}, true
 }
 
 func (r *reader) document(document map[string]any, c *Config) {
@@ -189,7 +191,7 @@ func (r *reader) document(document map[string]any, c *Config) {
 		}
 	}
 	if len(c.Roles) == 0 && len(r.problems) == 0 {
-		r.problems = append(r.problems, Problem{File: r.file, Line: 1, Col: 1, Key: "role",
+		r.problems = append(r.problems, Problem{File: r.files[0], Line: 1, Col: 1, Key: "role",
 			Msg: "there is no role; add a table [role.NAME] with a command"})
 	}
 }
@@ -366,22 +368,23 @@ func (r *reader) envFile(path, file string, into map[string]string) {
 			reason = "contains a zero byte"
 		default:
 			into[name] = value
+			r.fromFile(path, name, file, i+1)
 			continue
 		}
 		r.problems = append(r.problems, Problem{File: file, Line: i + 1, Col: 1, Key: path, Msg: reason})
 	}
 }
 
-// sorted orders problems as they stand in the file; those of other files come last.
-func sorted(list []Problem) Problems {
-	slices.SortStableFunc(list, func(a, b Problem) int {
-		if a.File != b.File {
-			return 0
+// sorted orders problems as they stand in the files; those of other files, such
+// as an env_file, come last.
+func (r *reader) sorted(list []Problem) Problems {
+	rank := func(p Problem) place {
+		file := slices.Index(r.files, p.File)
+		if file < 0 {
+			return place{file: len(r.files)}
 		}
-		if a.Line != b.Line {
-			return a.Line - b.Line
-		}
-		return a.Col - b.Col
-	})
+		return place{file, p.Line, p.Col}
+	}
+	slices.SortStableFunc(list, func(a, b Problem) int { return rank(a).before(rank(b)) })
 	return list
 }

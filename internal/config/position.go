@@ -1,28 +1,37 @@
 package config
 
 import (
+	"cmp"
 	"strconv"
 	"strings"
 	"unicode/utf8"
 )
 
-// place is a line and a column, both from 1. The zero place is unknown.
-type place struct{ line, col int }
+// place is a line and a column of one of the files, both from 1. The zero
+// place is unknown.
+type place struct {
+	file      int // in the order in which they are read: 0 is the main one
+	line, col int
+}
+
+// before orders places as they are read.
+func (p place) before(q place) int {
+	return cmp.Or(p.file-q.file, p.line-q.line, p.col-q.col)
+}
 
 // positions tells where the keys and values of a TOML document stand. Paths
 // are written as in messages: role.kv.listen[0].address.
 type positions struct {
 	keys   map[string]place
 	values map[string]place
-	order  []string // paths as they first appeared
 }
 
 // locate finds the places of a document that the TOML decoder has accepted.
 // The decoder tells no positions of keys, and errors are about keys. On a
 // document that it cannot follow it stops, and later places are unknown.
-func locate(text string) positions {
+func locate(file int, text string) positions {
 	s := &locator{
-		text: text, line: 1, col: 1,
+		text: text, file: file, line: 1, col: 1,
 		out:    positions{keys: map[string]place{}, values: map[string]place{}},
 		arrays: map[string]int{},
 	}
@@ -61,13 +70,14 @@ func bareByte(c byte) bool {
 
 type locator struct {
 	text      string
+	file      int
 	at        int
 	line, col int
 	out       positions
 	arrays    map[string]int // elements so far of each [[array of tables]]
 }
 
-func (s *locator) here() place { return place{s.line, s.col} }
+func (s *locator) here() place { return place{s.file, s.line, s.col} }
 func (s *locator) end() bool   { return s.at >= len(s.text) }
 
 func (s *locator) peek() byte {
@@ -308,7 +318,6 @@ func (s *locator) value(path string) {
 func (s *locator) note(path string, key, value place) {
 	if _, seen := s.out.keys[path]; !seen && key.line > 0 {
 		s.out.keys[path] = key
-		s.out.order = append(s.out.order, path)
 	}
 	if _, seen := s.out.values[path]; !seen && value.line > 0 {
 		s.out.values[path] = value

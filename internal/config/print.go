@@ -8,73 +8,42 @@ import (
 	"strconv"
 	"strings"
 	"time"
-
-	"github.com/standbyd/standbyd/supervisor"
+	"unicode/utf8"
 )
 
 // Print writes the effective config as TOML: every key with the value that is
-// in force, paths absolute. Reading it back gives the same Config, except for
-// the values of environment variables: they may be secrets, and are shown as
-// "***", those of env_file by their names in a comment.
+// in force, paths absolute, and in a comment where it comes from: FILE:LINE,
+// default, or the variable of the environment. Reading it back gives the same
+// Config, except for the values of environment variables: they may be secrets,
+// and are shown as "***", those of env_file in comments.
 func (c *Config) Print(w io.Writer) error {
-	p := &printer{w: w}
-	p.line("[supervisor]")
-	printSection(p, daemonKeys, &c.Daemon)
-	for i := range c.Roles {
-		role := &c.Roles[i]
-		at := joinPath("role", role.Name)
-		p.line("\n[%s]", at)
-		printSection(p, roleKeys, role)
-		if names := role.fromFile(); len(names) > 0 {
-			p.line("# env_file sets: %s", strings.Join(names, ", "))
+	var b strings.Builder
+	for i, s := range c.sections() {
+		if i > 0 {
+			b.WriteString("\n")
 		}
-		p.probe(at, "ready", readyKeys, &role.Ready)
-		p.probe(at, "health", probeKeys, &role.Health)
-		for _, index := range slices.Sorted(maps.Keys(role.WorkerOptions)) {
-			p.line("\n[[%s.worker]]", at)
-			printSection(p, workerKeys, &Worker{Index: index, WorkerOptions: role.WorkerOptions[index]})
+		b.WriteString(s.header + "\n")
+		lines, width := make([]string, len(s.settings)), 0
+		for j, set := range s.settings {
+			name := strings.TrimPrefix(strings.TrimPrefix(set.Key, s.path), ".")
+			lines[j] = name + " = " + tomlValue(set.Value)
+			if set.apart {
+				lines[j] = "# " + lines[j]
+			}
+			if n := utf8.RuneCountInString(lines[j]); n <= commentColumn {
+				width = max(width, n)
+			}
 		}
-		for _, l := range role.Listen {
-			p.line("\n[[%s.listen]]", at)
-			printSection(p, listenKeys, &supervisor.ListenConfig{Name: l.Name, Network: l.Network, Address: l.Address})
-		}
-		for j := range role.Plugins {
-			p.line("\n[[%s.plugin]]", at)
-			printSection(p, pluginKeys, &role.Plugins[j])
+		for j, set := range s.settings {
+			fmt.Fprintf(&b, "%-*s  # %s\n", width, lines[j], set.source())
 		}
 	}
-	return p.err
+	_, err := io.WriteString(w, b.String())
+	return err
 }
 
-// fromFile are the names of the variables that env_file gave.
-func (r *Role) fromFile() (names []string) {
-	for name := range r.Env {
-		if _, ok := r.EnvTable[name]; !ok {
-			names = append(names, name)
-		}
-	}
-	slices.Sort(names)
-	return names
-}
-
-type printer struct {
-	w   io.Writer
-	err error
-}
-
-func (p *printer) line(format string, args ...any) {
-	if p.err == nil {
-		_, p.err = fmt.Fprintf(p.w, format+"\n", args...)
-	}
-}
-
-func printSection[T any](p *printer, keys []key[T], from *T) {
-	for _, k := range keys {
-		if v := k.show(from); v != nil {
-			p.line("%s = %s", k.name, tomlValue(v))
-		}
-	}
-}
+// commentColumn is the widest line that others are aligned with.
+const commentColumn = 48
 
 // tomlValue writes any value that the TOML decoder returns, on one line.
 func tomlValue(v any) string {

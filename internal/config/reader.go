@@ -10,12 +10,13 @@ import (
 // reader walks a decoded document, fills in the sections and collects
 // everything that is wrong on the way.
 type reader struct {
-	file     string // as messages name it
-	dir      string // absolute folder of the file: relative paths start here
+	files    []string // as messages name them: the main one, then its parts
+	dir      string   // absolute folder of the main file: relative paths start here
 	at       positions
 	problems []Problem
 	warnings []Problem
-	workers  map[string]string // where role.NAME[INDEX] is described: the path of that index key
+	envLines map[string]fileLine // of the variables that an env_file sets, by the path that they would have in env
+	workers  map[string]string   // where role.NAME[INDEX] is described: the path of that index key
 }
 
 // node is one value of the document and its path.
@@ -25,7 +26,7 @@ type node struct {
 }
 
 func (r *reader) problem(at place, key, nearest, format string, args ...any) Problem {
-	return Problem{File: r.file, Line: at.line, Col: at.col, Key: key, Msg: fmt.Sprintf(format, args...), Nearest: nearest}
+	return Problem{File: r.files[at.file], Line: at.line, Col: at.col, Key: key, Msg: fmt.Sprintf(format, args...), Nearest: nearest}
 }
 
 // bad reports a wrong value, at the value.
@@ -72,15 +73,21 @@ func (r *reader) set(path string) bool {
 	return ok
 }
 
-// ordered returns the keys of a table in the order of the file.
+// lineOf names the place of a value in a message that stands in the file of
+// another one: "line 5", or "config.d/web.toml:5".
+func (r *reader) lineOf(path string, from int) string {
+	at := r.placeOf(path)
+	if at.file == from {
+		return fmt.Sprintf("line %d", at.line)
+	}
+	return fmt.Sprintf("%s:%d", r.files[at.file], at.line)
+}
+
+// ordered returns the keys of a table in the order of the files.
 func (r *reader) ordered(path string, table map[string]any) []string {
 	keys := slices.Sorted(maps.Keys(table))
 	slices.SortStableFunc(keys, func(a, b string) int {
-		x, y := r.at.keys[joinPath(path, a)], r.at.keys[joinPath(path, b)]
-		if x.line != y.line {
-			return x.line - y.line
-		}
-		return x.col - y.col
+		return r.at.keys[joinPath(path, a)].before(r.at.keys[joinPath(path, b)])
 	})
 	return keys
 }

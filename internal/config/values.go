@@ -282,10 +282,12 @@ func reservedEnv(name string) bool {
 	return name == "NOTIFY_SOCKET" || strings.HasPrefix(name, "STANDBYD_") || strings.HasPrefix(name, "LISTEN_")
 }
 
+const kindVariables = "table of strings"
+
 // environment is a table of strings.
 func environment[T any](name string, field func(*T) *map[string]string, doc string) key[T] {
 	return key[T]{
-		name: name, kind: "table of strings", doc: doc,
+		name: name, kind: kindVariables, doc: doc,
 		show: func(t *T) any {
 			if len(*field(t)) == 0 {
 				return nil
