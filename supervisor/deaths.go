@@ -38,7 +38,11 @@ type deathLog struct {
 	size int // lines in it; -1: not counted yet
 }
 
+// add appends a death. A folder that was removed meanwhile is made again.
 func (l *deathLog) add(d Death) error {
+	if err := os.MkdirAll(filepath.Dir(l.path), stateMode); err != nil {
+		return fmt.Errorf("make the folder of the death histories again: %w", err)
+	}
 	if l.size < 0 {
 		known, err := readDeaths(l.path)
 		if err != nil {

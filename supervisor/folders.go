@@ -36,8 +36,13 @@ func (p rolePaths) pluginLog(role string) string {
 	return filepath.Join(p.logs, role+".plugins.log")
 }
 
+// stateMode is the mode of the folders of what outlives a reboot: its readers
+// may be of a group.
+const stateMode = 0o750
+
 func roleDir(runtimeDir, role string) string { return filepath.Join(rolesDir(runtimeDir), role) }
 func logsDir(stateDir string) string         { return filepath.Join(stateDir, "logs") }
+func leasesDir(stateDir string) string       { return filepath.Join(stateDir, "leases") }
 func historyPath(stateDir string) string     { return filepath.Join(stateDir, "history.jsonl") }
 
 // passage is the mode of the folders above the roles': users of roles pass
@@ -71,7 +76,7 @@ func prepareFolders(runtimeDir, stateDir string) error {
 		return &ConfigError{Field: "runtime_dir", Msg: "cannot be used", Err: err}
 	}
 	for _, dir := range []string{stateDir, logsDir(stateDir), deathsDir(stateDir)} {
-		if err := os.MkdirAll(dir, 0o750); err != nil {
+		if err := os.MkdirAll(dir, stateMode); err != nil {
 			return &ConfigError{Field: "state_dir", Msg: "cannot be made", Err: err}
 		}
 	}

@@ -9,6 +9,7 @@ import (
 	"io"
 	"io/fs"
 	"os"
+	"path/filepath"
 	"sync"
 )
 
@@ -32,32 +33,59 @@ type history struct {
 
 	mu      sync.Mutex
 	file    *os.File
-	size    int64    // of what is whole
-	half    bool     // behind it stands half a line that could not be cut off
-	owed    [][]byte // lines that the disk has not taken yet, oldest first
-	failing bool     // and that was told
+	own     fs.FileInfo // which file that is
+	size    int64       // of what is whole
+	half    bool        // behind it stands half a line that could not be cut off
+	owed    [][]byte    // lines that the disk has not taken yet, oldest first
+	failing bool        // and that was told
 }
 
 func openHistory(path string) (*history, error) {
 	h := &history{path: path, most: historyBytes, keep: historyKeep}
-	f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE|os.O_APPEND, 0o640)
+	if err := h.openLocked(); err != nil {
+		return nil, err
+	}
+	h.torn = h.half
+	return h, nil
+}
+
+// openLocked opens the file, which is made if it is not there.
+func (h *history) openLocked() error {
+	f, err := os.OpenFile(h.path, os.O_RDWR|os.O_CREATE|os.O_APPEND, 0o640)
 	if err != nil {
-		return nil, fmt.Errorf("open history: %w", err)
+		return fmt.Errorf("open history: %w", err)
 	}
 	info, err := f.Stat()
 	if err != nil {
 		f.Close()
-		return nil, fmt.Errorf("open history %s: %w", path, err)
+		return fmt.Errorf("open history %s: %w", h.path, err)
 	}
-	h.file, h.size = f, info.Size()
+	h.file, h.own, h.size, h.half = f, info, info.Size(), false
 	// A power cut can leave half a line: what follows starts on a new one.
 	if h.size > 0 {
 		last := []byte{0}
 		if _, err := f.ReadAt(last, h.size-1); err == nil && last[0] != '\n' {
-			h.torn, h.half = true, true
+			h.half = true
 		}
 	}
-	return h, nil
+	return nil
+}
+
+// followLocked opens the file again if it, or its folder, was removed or
+// replaced: what is written to a file without a name is lost.
+func (h *history) followLocked() error {
+	if now, err := os.Lstat(h.path); err == nil && os.SameFile(now, h.own) || err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	if err := os.MkdirAll(filepath.Dir(h.path), stateMode); err != nil {
+		return fmt.Errorf("make the folder of the history again: %w", err)
+	}
+	old := h.file
+	if err := h.openLocked(); err != nil {
+		return err
+	}
+	old.Close()
+	return nil
 }
 
 // append writes a record. While the disk takes none it keeps the last ones and
@@ -83,6 +111,12 @@ func (h *history) append(r Record) error {
 }
 
 func (h *history) flushLocked() error {
+	if len(h.owed) == 0 {
+		return nil
+	}
+	if err := h.followLocked(); err != nil {
+		return err
+	}
 	if h.size >= h.most {
 		if err := h.rotateLocked(); err != nil {
 			return err
@@ -120,6 +154,10 @@ func (h *history) rotateLocked() error {
 			err = nil
 		}
 	}
+	var own fs.FileInfo
+	if err == nil {
+		own, err = fresh.Stat()
+	}
 	if err == nil {
 		err = os.Rename(h.path, h.old(1))
 	}
@@ -132,7 +170,7 @@ func (h *history) rotateLocked() error {
 		return fmt.Errorf("rotate: %w", err)
 	}
 	h.file.Close()
-	h.file, h.size, h.half = fresh, 0, false
+	h.file, h.own, h.size, h.half = fresh, own, 0, false
 	return nil
 }
 

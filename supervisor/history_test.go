@@ -150,6 +150,34 @@ func TestHistoryOnAFullDisk(t *testing.T) {
 	}
 }
 
+// TestRemovedHistoryIsBegunAgain: nothing is written to a file without a name.
+func TestRemovedHistoryIsBegunAgain(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "state")
+	if err := os.Mkdir(dir, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	h, err := openHistory(historyPath(dir))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for term, remove := range []string{"", historyPath(dir), dir} {
+		if remove != "" {
+			if err := os.RemoveAll(remove); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if err := h.append(Record{Role: "kv", Term: uint64(term)}); err != nil {
+			t.Error(err)
+		}
+		if got := terms(t, h, "kv"); !slices.Equal(got, []uint64{uint64(term)}) {
+			t.Errorf("after %q was removed: %v", remove, got)
+		}
+	}
+	if err := h.close(); err != nil {
+		t.Error(err)
+	}
+}
+
 // TestHistoryThatCannotRotate goes on in the file that it has.
 func TestHistoryThatCannotRotate(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "history.jsonl")

@@ -19,6 +19,9 @@ type SupervisorStatus struct {
 	Version    string    `json:"version"`
 	StartedAt  time.Time `json:"started_at"`
 	ConfigFile string    `json:"config_file,omitempty"`
+	// Warnings are about the folders: what is wrong with them now, and that
+	// they were removed, and made again, since the start.
+	Warnings []string `json:"warnings,omitempty"`
 }
 
 // RoleState is what a role is doing. The strings are append-only.

@@ -15,6 +15,9 @@ func (s *Supervisor) Snapshot() Snapshot {
 		Supervisor: SupervisorStatus{PID: os.Getpid(), Version: s.config.Version, StartedAt: s.started, ConfigFile: s.config.ConfigFile},
 		Roles:      []RoleStatus{},
 	}
+	if keep := s.keep.Load(); keep != nil {
+		snap.Supervisor.Warnings = keep.warnings()
+	}
 	for _, r := range s.loops() {
 		status := *r.published.Load()
 		status.Plugins = make([]PluginStatus, 0, len(status.hooks))

@@ -8,10 +8,8 @@ import (
 	"path/filepath"
 	"slices"
 	"sync"
-	"syscall"
+	"sync/atomic"
 	"time"
-
-	"golang.org/x/sys/unix"
 
 	"github.com/standbyd/standbyd/coord/filelease"
 	"github.com/standbyd/standbyd/coord/role"
@@ -54,6 +52,7 @@ type Supervisor struct {
 	// Set by Run before the first role runs.
 	groups  groups
 	store   *filelease.Store
+	keep    atomic.Pointer[upkeep] // nil before
 	history *history
 }
 
@@ -114,11 +113,15 @@ func (s *Supervisor) Run(ctx context.Context) error {
 	s.ran = true
 	s.mu.Unlock()
 
-	unlock, err := s.awaitInstance(ctx)
-	if err != nil || unlock == nil { // stopped while it waited
+	keep, err := s.awaitInstance(ctx)
+	if err != nil || keep == nil { // stopped while it waited
 		return err
 	}
-	defer unlock()
+	defer keep.release()
+	if err := keep.remember(); err != nil {
+		return err
+	}
+	s.keep.Store(keep)
 	if s.config.Subreaper {
 		if err := becomeSubreaper(); err != nil {
 			return err
@@ -159,8 +162,12 @@ func (s *Supervisor) Run(ctx context.Context) error {
 	if s.config.Subreaper {
 		go s.reapOrphans(over)
 	}
+	var looking sync.WaitGroup
+	looking.Go(func() { keep.run(over) })
 	s.all.Wait()
 	close(over)
+	looking.Wait()
+	keep.look() // what was removed just now is to be whole for the next one
 	s.setRunning(false)
 	s.bus.publish(Event{Type: EventSupervisorStopped, PID: os.Getpid()})
 	return nil
@@ -240,11 +247,11 @@ const instanceKey = "standbyd"
 
 // awaitInstance is claimInstance, which waits if the config says so. Both
 // results are nil if Run was told to stop meanwhile.
-func (s *Supervisor) awaitInstance(ctx context.Context) (release func(), err error) {
-	release, err = s.claimInstance()
+func (s *Supervisor) awaitInstance(ctx context.Context) (*upkeep, error) {
+	keep, err := s.claimInstance()
 	var running *AlreadyRunningError
 	if !s.config.Wait || !errors.As(err, &running) {
-		return release, err
+		return keep, err
 	}
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -278,9 +285,9 @@ func (s *Supervisor) awaitInstance(ctx context.Context) (release func(), err err
 		if werr != nil {
 			return nil, werr
 		}
-		release, err = s.claimInstance()
+		keep, err = s.claimInstance()
 	}
-	return release, err
+	return keep, err
 }
 
 // lookAgain is how often a folder is asked for that another supervisor holds.
@@ -291,14 +298,16 @@ func (s *Supervisor) claimant() filelease.Claimant {
 }
 
 // claimInstance makes sure that nobody else works with our folders.
-func (s *Supervisor) claimInstance() (release func(), err error) {
+func (s *Supervisor) claimInstance() (*upkeep, error) {
 	c := &s.config
 	if err := prepareFolders(c.RuntimeDir, c.StateDir); err != nil {
 		return nil, err
 	}
-	if s.store, err = filelease.Open(c.StateDir); err != nil {
+	store, err := filelease.Open(c.StateDir)
+	if err != nil {
 		return nil, err
 	}
+	s.store = store
 	lease, err := s.store.Claim(context.Background(), instanceKey, s.claimant())
 	var held *filelease.HeldError
 	if errors.As(err, &held) && !errors.Is(err, filelease.ErrUnreadable) {
@@ -307,51 +316,51 @@ func (s *Supervisor) claimInstance() (release func(), err error) {
 	if err != nil {
 		return nil, err
 	}
-	free := func() { s.store.Release(context.Background(), lease) }
 	// Another state folder with the same runtime folder would be a second set
 	// of workers on the same sockets.
-	dir, err := os.Open(c.RuntimeDir)
+	lock, err := lockFolder(c.RuntimeDir)
 	if err != nil {
-		free()
-		return nil, fmt.Errorf("lock the runtime folder: %w", err)
+		s.store.Release(context.Background(), lease)
+		return nil, err
 	}
-	conn, err := dir.SyscallConn()
-	if err == nil {
-		cerr := conn.Control(func(fd uintptr) { err = unix.Flock(int(fd), unix.LOCK_EX|unix.LOCK_NB) })
-		err = errors.Join(err, cerr)
-	}
-	if err != nil {
-		dir.Close()
-		free()
-		if errors.Is(err, syscall.EWOULDBLOCK) {
-			return nil, &AlreadyRunningError{Folder: c.RuntimeDir}
-		}
-		return nil, fmt.Errorf("lock the runtime folder %s: %w", c.RuntimeDir, err)
-	}
-	return func() { dir.Close(); free() }, nil
+	return newUpkeep(s, lease, lock), nil
 }
 
 // catchUp is how far behind the counter of generations may be: beyond that the
 // state folder is not of this machine.
 const catchUp = 10_000
 
-// nextGeneration is persisted before it is returned, and above last. Tokens
-// never fall, because no generation is handed out twice.
+// generationKey is the counter of a role's generations in the state folder.
+func generationKey(roleName string) string { return "role." + roleName }
+
+// nextGeneration is persisted before it is returned, and above last and every
+// one that this process has seen in use, whatever has become of the state
+// folder. Tokens never fall, because no generation is handed out twice.
 func (s *Supervisor) nextGeneration(roleName string, last uint64) (uint64, error) {
+	key, keep := generationKey(roleName), s.keep.Load()
+	fail := func(err error) (uint64, error) {
+		return 0, fmt.Errorf("take the next generation of role %s: %w", roleName, err)
+	}
+	if used := keep.last(roleName); used > 0 {
+		if err := s.store.RaiseEpoch(context.Background(), key, used); err != nil {
+			return fail(err)
+		}
+	}
 	for range catchUp {
-		g, err := s.store.NextEpoch(context.Background(), "role."+roleName)
+		g, err := s.store.NextEpoch(context.Background(), key)
 		if err != nil {
-			return 0, fmt.Errorf("take the next generation of role %s: %w", roleName, err)
+			return fail(err)
 		}
 		if g > role.MaxGeneration {
-			return 0, fmt.Errorf("take the next generation of role %s: %d is the last one", roleName, role.MaxGeneration)
+			return fail(fmt.Errorf("%d is the last one", role.MaxGeneration))
 		}
+		keep.used(roleName, g)
 		if g > last {
 			return g, nil
 		}
 	}
-	return 0, fmt.Errorf("take the next generation of role %s: the counter in %s is far below generation %d, which was in use: write that number into leases/role.%s.epoch",
-		roleName, s.config.StateDir, last, roleName)
+	return fail(fmt.Errorf("the counter in %s is far below generation %d, which was in use: write that number into leases/%s.epoch",
+		s.config.StateDir, last, key))
 }
 
 // retire makes a loop for a role that is at work and no longer in the config:

@@ -19,6 +19,9 @@ func statusTable(w io.Writer, s supervisor.Snapshot, now time.Time, p paint) err
 		fmt.Fprintf(&b, "  %s", s.Supervisor.ConfigFile)
 	}
 	b.WriteByte('\n')
+	for _, text := range s.Supervisor.Warnings {
+		fmt.Fprintf(&b, "  %s\n", p.as(yellow, oneLine(text)))
+	}
 	for i := range s.Roles {
 		b.WriteByte('\n')
 		roleBlock(&b, &s.Roles[i], now, p)

@@ -32,6 +32,33 @@ func (s *Store) NextEpoch(ctx context.Context, key string) (uint64, error) {
 	return epoch, nil
 }
 
+// RaiseEpoch makes the last epoch of key at least n, on disk before the return:
+// every later one is above n. For a counter that was lost, by who remembers
+// what it had handed out. One that is higher already stays.
+func (s *Store) RaiseEpoch(ctx context.Context, key string, n uint64) error {
+	return s.critical(ctx, key, func(section) error {
+		path := s.file(key, epochSuffix)
+		last, err := readCounter(path)
+		if err != nil || last >= n {
+			return err
+		}
+		return replaceFile(path, fmt.Appendf(nil, "%d\n", n))
+	})
+}
+
+// LastEpoch is what the counter of key says: the last epoch that was handed
+// out, 0 if none was. It waits for nobody; the next epoch may be on its way.
+func (s *Store) LastEpoch(key string) (uint64, error) {
+	if err := checkKey(key); err != nil {
+		return 0, err
+	}
+	n, err := readCounter(s.file(key, epochSuffix))
+	if err != nil {
+		return 0, fmt.Errorf("lease %q: %w", key, err)
+	}
+	return n, nil
+}
+
 // nextEpoch counts on; recorded is the epoch of the lease's record, 0 for none.
 // Inside the critical section.
 func (s *Store) nextEpoch(key string, recorded uint64) (uint64, error) {

@@ -90,6 +90,37 @@ func TestNextEpochRisesAndSurvives(t *testing.T) {
 	}
 }
 
+// TestRaisedEpoch: who remembers what a lost counter had handed out brings it
+// back, and never lowers one.
+func TestRaisedEpoch(t *testing.T) {
+	s := open(t, t.TempDir())
+	ctx := within(t)
+	for i, step := range []struct{ raise, last uint64 }{{0, 0}, {7, 7}, {3, 7}, {7, 7}, {9, 9}} {
+		if err := s.RaiseEpoch(ctx, "kv", step.raise); err != nil {
+			t.Fatal(err)
+		}
+		if last, err := s.LastEpoch("kv"); err != nil || last != step.last {
+			t.Errorf("step %d: the last epoch is %d, %v, want %d", i, last, err, step.last)
+		}
+	}
+	if got, err := s.NextEpoch(ctx, "kv"); err != nil || got != 10 {
+		t.Errorf("the next epoch is %d, %v", got, err)
+	}
+	// What cannot be read may have been higher.
+	if err := os.WriteFile(s.file("kv", epochSuffix), []byte("x"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if err := s.RaiseEpoch(ctx, "kv", 20); !errors.Is(err, ErrUnreadable) {
+		t.Errorf("a damaged counter: %v", err)
+	}
+	if _, err := s.LastEpoch("kv"); !errors.Is(err, ErrUnreadable) {
+		t.Errorf("a damaged counter: %v", err)
+	}
+	if _, err := s.LastEpoch("a/b"); !errors.Is(err, ErrKey) {
+		t.Errorf("a bad key: %v", err)
+	}
+}
+
 func TestDamagedCounterIsAnError(t *testing.T) {
 	s := open(t, t.TempDir())
 	ctx := within(t)

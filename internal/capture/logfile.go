@@ -90,7 +90,7 @@ func (l *logFile) open() error {
 	}
 	f, err := openAppend(l.path)
 	if errors.Is(err, fs.ErrNotExist) {
-		if merr := os.MkdirAll(filepath.Dir(l.path), 0o700); merr == nil {
+		if merr := os.MkdirAll(filepath.Dir(l.path), 0o750); merr == nil {
 			f, err = openAppend(l.path)
 		}
 	}

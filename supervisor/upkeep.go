@@ -1,0 +1,348 @@
+package supervisor
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"strings"
+	"sync"
+	"syscall"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/standbyd/standbyd/coord/filelease"
+)
+
+const (
+	// upkeepEvery is how often the folders are looked at: some calls of stat.
+	upkeepEvery = time.Second
+	// upkeepWait is how long another process may be in a critical section.
+	upkeepWait = 5 * time.Second
+	// settledAfter: a folder that was changed less than that before it was read
+	// may have been changed once more, under the same time of change.
+	settledAfter = 2 * time.Second
+	// rivalLooks is in how many looks in a row the state folder has to be
+	// somebody else's before that is said: who waits for our end with Wait
+	// holds it for moments.
+	rivalLooks = 3
+)
+
+// upkeep holds what makes this supervisor the only one on its folders, and
+// looks after the folders while it runs: what somebody removes is made again,
+// with the generations that were in it, so that tokens do not fall after the
+// next start. Its methods are for one goroutine at a time; those about
+// generations and warnings are safe for all.
+type upkeep struct {
+	sup    *Supervisor
+	lease  *filelease.Lease
+	lock   *os.File    // the runtime folder, locked
+	state  fs.FileInfo // of the state folder
+	looked fs.FileInfo // of the folder of leases as it was when all in it was right; nil: look closely
+	rival  int         // looks in a row that found the state folder held by another one
+	said   map[string]string
+
+	mu          sync.Mutex
+	generations map[string]uint64 // the highest one of each role
+	notes       map[string]string // what status says, by subject
+}
+
+func newUpkeep(s *Supervisor, lease *filelease.Lease, lock *os.File) *upkeep {
+	state, _ := os.Stat(s.config.StateDir)
+	return &upkeep{sup: s, lease: lease, lock: lock, state: state, said: map[string]string{}, generations: map[string]uint64{}, notes: map[string]string{}}
+}
+
+// release ends the hold on the folders.
+func (u *upkeep) release() {
+	u.lock.Close()
+	u.sup.store.Release(context.Background(), u.lease)
+}
+
+// run looks now and then until over is closed.
+func (u *upkeep) run(over <-chan struct{}) {
+	tick := time.NewTicker(upkeepEvery)
+	defer tick.Stop()
+	for {
+		select {
+		case <-over:
+			return
+		case <-tick.C:
+			u.look()
+		}
+	}
+}
+
+// look compares the folders with what has to be there, and mends them.
+func (u *upkeep) look() {
+	u.mind("state", u.lookState())
+	u.mind("runtime", u.lookRuntime())
+}
+
+// mind tells a failure once, until it is another one or over.
+func (u *upkeep) mind(subject string, err error) {
+	text := ""
+	if err != nil {
+		text = err.Error()
+	}
+	if text != u.said[subject] && text != "" {
+		u.warn("%s", text)
+	}
+	u.said[subject] = text
+	u.note(subject+" trouble", text)
+}
+
+func (u *upkeep) warn(format string, args ...any) {
+	u.sup.bus.publish(Event{Type: EventWarning, Text: printable(fmt.Sprintf(format, args...))})
+}
+
+// note is what status says of a subject from now on; empty: nothing.
+func (u *upkeep) note(subject, text string) {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	delete(u.notes, subject)
+	if text != "" {
+		u.notes[subject] = printable(text)
+	}
+}
+
+// warnings are the notes, what is wrong now first.
+func (u *upkeep) warnings() (all []string) {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	for _, subject := range []string{"runtime trouble", "state trouble", "runtime", "state"} {
+		if text := u.notes[subject]; text != "" {
+			all = append(all, text)
+		}
+	}
+	return all
+}
+
+// made says that a folder was made again.
+func (u *upkeep) made(subject, text string) {
+	u.warn("%s", text)
+	u.note(subject, "at "+time.Now().Format(time.DateTime)+": "+text)
+}
+
+// lookRuntime makes sure that the folder which we have locked is the one that
+// the next supervisor would find.
+func (u *upkeep) lookRuntime() error {
+	dir := u.sup.config.RuntimeDir
+	if leadsTo(dir, u.lock) {
+		return nil
+	}
+	// The roles make what they need in it by themselves, when they miss it.
+	if err := prepareFolders(dir, u.sup.config.StateDir); err != nil {
+		return fmt.Errorf("the runtime folder was removed and cannot be made again yet: %w", err)
+	}
+	lock, err := lockFolder(dir)
+	var running *AlreadyRunningError
+	if errors.As(err, &running) {
+		return fmt.Errorf("the runtime folder %s was removed, and another supervisor has made it its own since: stop one of the two", dir)
+	}
+	if err != nil {
+		return err
+	}
+	u.lock.Close()
+	u.lock = lock
+	if err := u.sup.saveHomes(); err != nil {
+		return err
+	}
+	u.made("runtime", "the runtime folder "+dir+" was removed while standbyd ran; it is made again")
+	return nil
+}
+
+// lookState makes sure that the state folder has our lease and no counter that
+// is below a generation in use.
+func (u *upkeep) lookState() error {
+	dir := leasesDir(u.sup.config.StateDir)
+	before, serr := os.Lstat(dir)
+	if serr == nil && u.looked != nil && os.SameFile(before, u.looked) && before.ModTime().Equal(u.looked.ModTime()) {
+		return nil
+	}
+	u.looked = nil
+	ctx, cancel := context.WithTimeout(context.Background(), upkeepWait)
+	defer cancel()
+	was := u.state
+	var lost []string
+	switch {
+	case errors.Is(serr, fs.ErrNotExist):
+		lost = append(lost, "the folder of leases")
+		if err := u.refurnish(); err != nil {
+			return err
+		}
+	case serr != nil:
+		return fmt.Errorf("look at the state folder: %w", serr)
+	}
+	u.state, _ = os.Stat(u.sup.config.StateDir)
+	counters, err := u.raise(ctx)
+	lost = append(lost, counters...)
+	if err == nil {
+		var hold string
+		if hold, err = u.hold(ctx); hold != "" {
+			lost = append(lost, hold)
+		}
+	}
+	if len(lost) > 0 {
+		u.made("state", u.describe(lost, was))
+	}
+	if err != nil {
+		return err
+	}
+	if len(lost) == 0 && time.Since(before.ModTime()) > settledAfter {
+		u.looked = before
+	}
+	return nil
+}
+
+// describe says what was missing of the state folder, which was that one.
+func (u *upkeep) describe(lost []string, was fs.FileInfo) string {
+	dir := u.sup.config.StateDir
+	what := "in the state folder " + dir + " was missing, and is made again: " + strings.Join(lost, ", ")
+	if u.state != nil && was != nil && !os.SameFile(u.state, was) {
+		what = "the state folder " + dir + " was removed while standbyd ran; it is made again. The history, deaths and logs in it are lost"
+	}
+	return what + "; tokens go on above the last ones"
+}
+
+// refurnish makes the folders again that were removed.
+func (u *upkeep) refurnish() error {
+	err := prepareFolders(u.sup.config.RuntimeDir, u.sup.config.StateDir)
+	if err == nil {
+		_, err = filelease.Open(u.sup.config.StateDir)
+	}
+	if err != nil {
+		return fmt.Errorf("the state folder was removed and cannot be made again yet; until then tokens would fall after a restart: %w", err)
+	}
+	return nil
+}
+
+// raise brings the counters of generations up to what was handed out, and
+// names those that were behind.
+func (u *upkeep) raise(ctx context.Context) (behind []string, err error) {
+	u.mu.Lock()
+	generations := make(map[string]uint64, len(u.generations))
+	for name, g := range u.generations {
+		generations[name] = g
+	}
+	u.mu.Unlock()
+	var errs []error
+	for name, g := range generations {
+		key := generationKey(name)
+		last, err := u.sup.store.LastEpoch(key)
+		if err == nil && last < g {
+			behind = append(behind, "the generation of role "+name)
+			err = u.sup.store.RaiseEpoch(ctx, key, g)
+		}
+		if err != nil {
+			errs = append(errs, fmt.Errorf("keep the generation of role %s, %d: %w", name, g, err))
+		}
+	}
+	return behind, errors.Join(errs...)
+}
+
+// hold claims the lease of the only supervisor again if it is lost.
+func (u *upkeep) hold(ctx context.Context) (lost string, err error) {
+	err = u.sup.store.Verify(ctx, u.lease)
+	if err == nil {
+		u.rival = 0
+		return "", nil
+	}
+	var held *filelease.HeldError
+	if !errors.Is(err, filelease.ErrLost) && !errors.As(err, &held) {
+		return "", fmt.Errorf("look at the state folder: %w", err)
+	}
+	lease, err := u.sup.store.Claim(ctx, instanceKey, u.sup.claimant())
+	if err == nil {
+		u.lease, u.rival = lease, 0
+		return "the lease of this supervisor", nil
+	}
+	if !errors.As(err, &held) {
+		return "", err
+	}
+	if u.rival++; u.rival < rivalLooks {
+		return "", nil
+	}
+	return "", fmt.Errorf("the state folder %s was removed or cleaned, and another supervisor, pid %d, holds it since: both may run the same roles; stop one of the two",
+		u.sup.config.StateDir, held.Holder.PID)
+}
+
+// used notes that a generation of a role was handed out.
+func (u *upkeep) used(roleName string, generation uint64) {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	u.generations[roleName] = max(u.generations[roleName], generation)
+}
+
+// remember notes the counters of all roles that ever ran here: one that is not
+// in the config now may come back.
+func (u *upkeep) remember() error {
+	keys, err := u.sup.store.Keys()
+	if err != nil {
+		return err
+	}
+	for _, key := range keys {
+		name, ok := strings.CutPrefix(key, generationKey(""))
+		if !ok {
+			continue
+		}
+		// A damaged one is told when it is needed.
+		if last, err := u.sup.store.LastEpoch(key); err == nil {
+			u.used(name, last)
+		}
+	}
+	return nil
+}
+
+// adopted is used for a generation that we find in use. One that is far above
+// the counter is not of this folder, and must not spoil the counter.
+func (u *upkeep) adopted(roleName string, generation uint64) {
+	last, err := u.sup.store.LastEpoch(generationKey(roleName))
+	if err == nil && generation <= last+catchUp {
+		u.used(roleName, generation)
+	}
+}
+
+// last is the highest generation of a role that is known, 0 for none.
+func (u *upkeep) last(roleName string) uint64 {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	return u.generations[roleName]
+}
+
+// lockFolder locks a folder for the life of the file that it returns: another
+// supervisor there is an *AlreadyRunningError.
+func lockFolder(path string) (*os.File, error) {
+	dir, err := os.Open(path)
+	if err != nil {
+		return nil, fmt.Errorf("lock the runtime folder: %w", err)
+	}
+	conn, err := dir.SyscallConn()
+	if err == nil {
+		cerr := conn.Control(func(fd uintptr) { err = unix.Flock(int(fd), unix.LOCK_EX|unix.LOCK_NB) })
+		err = errors.Join(err, cerr)
+	}
+	switch {
+	case err == nil && leadsTo(path, dir):
+		return dir, nil
+	case err == nil:
+		err = errors.New("it was replaced meanwhile")
+	case errors.Is(err, syscall.EWOULDBLOCK):
+		err = &AlreadyRunningError{Folder: path}
+		dir.Close()
+		return nil, err
+	}
+	dir.Close()
+	return nil, fmt.Errorf("lock the runtime folder %s: %w", path, err)
+}
+
+// leadsTo tells whether the path leads to that open file.
+func leadsTo(path string, f *os.File) bool {
+	own, err := f.Stat()
+	if err != nil {
+		return false
+	}
+	now, err := os.Stat(path)
+	return err == nil && os.SameFile(now, own)
+}
