@@ -287,7 +287,9 @@ func (k *link) kill() {
 // letGo closes the connection. The process is waited for if it is ending, but
 // not for ever; else it lives on. It is reaped in any case.
 func (k *link) letGo(ending bool) {
-	k.c.close()
+	// Not before: one that cannot send an answer reads no further, and would
+	// not hear that it has to end.
+	defer k.c.close()
 	reap := func() {
 		<-k.process.Done()
 		k.process.Reap()
