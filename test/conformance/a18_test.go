@@ -31,7 +31,7 @@ func status(err error) int {
 func TestA18_BrokenConfigs(t *testing.T) {
 	t.Parallel()
 	const head = "[supervisor]\nruntime_dir = \"run\"\nstate_dir = \"state\"\n" // lines 1 to 3
-	const kv = "[role.kv]\ncommand = [$TW]\nworkers = 2\n"                     // lines 4 to 6
+	const kv = "[role.kv]\ncommand = [$TW]\nworkers = 2\n"                      // lines 4 to 6
 	const other = "[role.other]\ncommand = [$TW]\nworkers = 1\n"
 	d := newDaemon(t, kv+other)
 	d.must("wait", "kv", "-T", "1m")
