@@ -88,6 +88,8 @@ type (
 	// doBindSockets binds what is missing: inSockets.
 	doFetchSockets struct{}
 	doBindSockets  struct{}
+	// doReload goes back to an earlier config: inReload.
+	doReload struct{ in inReload }
 	// doHire starts the hooks of the new config: inHooked.
 	doHire struct{}
 	// doRecord appends to the history.
@@ -117,6 +119,7 @@ func (doRenew) performed()        {}
 func (doFetchSockets) performed() {}
 func (doBindSockets) performed()  {}
 func (doHire) performed()         {}
+func (doReload) performed()       {}
 func (doRecord) performed()       {}
 func (doEmit) performed()         {}
 func (doAnswer) performed()       {}

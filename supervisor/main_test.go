@@ -57,7 +57,14 @@ var workers = map[string]func() int{
 	"serve":    func() int { return work(serveInLead) },
 	"deaf":     func() int { os.Unsetenv("NOTIFY_SOCKET"); return work(serveInLead) },
 	"forks":    func() int { fork(); return work() },
-	"status":   func() int { n, _ := strconv.Atoi(os.Getenv("TEST_STATUS")); return n },
+	"picky": func() int {
+		if os.Getenv("STANDBYD_INDEX") == os.Getenv("TEST_FAILS") {
+			fmt.Println("cannot in this place")
+			return 4
+		}
+		return work()
+	},
+	"status": func() int { n, _ := strconv.Atoi(os.Getenv("TEST_STATUS")); return n },
 }
 
 // fork leaves a child in a session of its own.

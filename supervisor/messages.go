@@ -142,7 +142,11 @@ type (
 		version      string
 		hooks, renew bool
 		reply        reply[Rolled]
+		was          identity // user at work; set by the loop
+		failure      error    // it goes back to an earlier config, and why
 	}
+	// inUnchanged: a reload found that the role runs as the config says.
+	inUnchanged struct{}
 	// inAck frees a held role.
 	inAck struct{ reply reply[struct{}] }
 	// inDrill asks for a fault. hit is answered when it is caused, unless the
@@ -260,6 +264,7 @@ func (inRank) sealed()       {}
 func (inPause) sealed()      {}
 func (inResume) sealed()     {}
 func (inReload) sealed()     {}
+func (inUnchanged) sealed()  {}
 func (inAck) sealed()        {}
 func (inDrill) sealed()      {}
 func (inSignal) sealed()     {}

@@ -67,6 +67,8 @@ func (r *roleLoop) perform(e effect) {
 	case doBindSockets:
 		err := r.bindSockets()
 		r.next(inSockets{ok: err == nil, err: err})
+	case doReload:
+		r.next(e.in)
 	case doHire:
 		r.hireAnew()
 	case doRecord:

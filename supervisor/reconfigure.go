@@ -50,6 +50,19 @@ func (r *roleLoop) prepare(in inReload) error {
 	return nil
 }
 
+// refuse answers a reload whose sockets or places cannot be had.
+func (r *roleLoop) refuse(in inReload, err error) {
+	rolled := Rolled{}
+	if in.failure != nil {
+		rolled = Rolled{Role: r.config.Name, Started: []string{}, Stopped: []string{}, Left: []string{}}
+		err = fmt.Errorf("%w; it cannot go back to the settings before: %w", in.failure, err)
+		r.emit(Event{Type: EventWarning, Text: err.Error()})
+	}
+	if in.reply != nil {
+		in.reply <- answer[Rolled]{rolled, err}
+	}
+}
+
 // become takes every setting over but the name, which never changes and which
 // other goroutines read, and the hooks, which change when the old ones have
 // stopped.

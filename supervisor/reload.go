@@ -102,9 +102,9 @@ func (s *Supervisor) plan(next []nextRole) Plan {
 
 // Reload makes this config the one at work, and changes only what differs: see
 // Cost for what a difference costs. Workers are restarted one by one, the
-// standbys first, then the leader after a switchover; one that does not get
-// ready with the new settings ends the change of its role, and the others run
-// on as they are. Roles are changed side by side.
+// standbys first, then the leader after a switchover. If one does not get
+// ready with the new settings, its role goes back to the config before (but for
+// its plugins), and the error says why. Roles are changed side by side.
 //
 // It returns when all is done; each role's outcome is in the result. A config
 // that cannot work changes nothing: the error is a *ConfigError. ErrBusy if
@@ -140,6 +140,11 @@ func (s *Supervisor) Reload(ctx context.Context, c Config) (Reloaded, error) {
 	}
 	all.Wait()
 	s.remember(next, out.Roles)
+	for i := range next {
+		if r := s.role(next[i].Name); r != nil && !slices.ContainsFunc(out.Roles, func(o RoleReloaded) bool { return o.Role == next[i].Name }) {
+			r.tell(inUnchanged{})
+		}
+	}
 	var failed []error
 	for _, r := range out.Roles {
 		if r.Error != "" {
@@ -178,7 +183,7 @@ func (s *Supervisor) reloadRole(ctx context.Context, p RolePlan, changes []Chang
 	in := inReload{config: n.RoleConfig, user: n.user, policy: &policy{RoleConfig: n.RoleConfig},
 		version: n.launchPrint(), hooks: costs(CostPlugins), renew: costs(CostRole)}
 	rolled, err := s.change(ctx, r, in)
-	result.begun = err == nil || rolled.Role != ""
+	result.begun = (err == nil || rolled.Role != "") && !rolled.Reverted
 	if rolled.Role != "" {
 		result.Rolled = rolled
 	}
@@ -272,7 +277,12 @@ func (s *Supervisor) remember(next []nextRole, results []RoleReloaded) {
 		at := slices.IndexFunc(old, func(c RoleConfig) bool { return c.Name == n.Name })
 		refused := slices.ContainsFunc(results, func(r RoleReloaded) bool { return r.Role == n.Name && r.Error != "" && !r.begun })
 		if at >= 0 && refused {
-			s.configs = append(s.configs, old[at]) // nothing of it is at work
+			// Nothing of it is at work, but its plugins if it was undone.
+			kept := old[at]
+			if r := results[slices.IndexFunc(results, func(r RoleReloaded) bool { return r.Role == n.Name })]; r.Reverted {
+				kept.Hooks, kept.HookTimeout = n.Hooks, n.HookTimeout
+			}
+			s.configs = append(s.configs, kept)
 			continue
 		}
 		if slices.ContainsFunc(s.roles, func(r *roleLoop) bool { return r.config.Name == n.Name }) {

@@ -156,10 +156,12 @@ func (r *roleLoop) take(in input) {
 			}
 		case inReload:
 			if r.st.phase < phaseRenewing {
+				got.was = r.user
 				if err := r.prepare(got); err != nil {
-					got.reply <- answer[Rolled]{err: err}
+					r.refuse(got, err)
 					continue
 				}
+				in = got
 			}
 		case inHook:
 			got.status = hookStatus(r.config.Hooks[got.hook])

@@ -68,6 +68,7 @@ type RoleStatus struct {
 	LastFailover *Record          `json:"last_failover"`
 	Pause        *PauseStatus     `json:"pause"` // null if the role is not paused
 	Budget       Budget           `json:"budget"`
+	ReloadFailed string           `json:"reload_failed,omitempty"` // the last reload was undone, and why
 	Segment      string           `json:"segment"`
 	DroppedLines uint64           `json:"dropped_lines"`
 	LogReader    *LogReaderStatus `json:"log_reader,omitempty"` // nil: the supervisor reads by itself

@@ -214,30 +214,33 @@ type state struct {
 	sockets  bool  // the listeners are there
 	socketsS int64 // mono ns at which missing ones are fetched from the workers; 0: not any more
 
-	adopted    bool    // this supervisor found the role at work
-	failovers  []int64 // mono ns, within Per
-	counted    uint64  // last term that the budget has seen
-	recorded   uint64  // last term that is in the history
-	since      int64   // mono ns at which this supervisor began to watch
-	pending    *pendingRecord
-	drill      *drillState
-	change     *changeState
-	roll       *rollState
-	version    string // of the settings with which a process is started now
-	reopening  bool   // it stops in order to start again on a new segment
-	rehooking  bool   // the old hooks are being stopped
-	nextHooks  []NamedHooks
-	pause      pausing
-	spared     uint64 // term whose end an operator has caused: it spends no budget
-	ordered    uint64 // term whose worker was told to stop: whatever its end looks like
-	lastEnd    leadEnd
-	condemned  uint64 // term of a leader that was ended because it was ill or silent
-	strangerAt int64  // mono ns of the last warning about strangers on the socket
-	drainBy    int64
-	renewing   bool // doRenew has been asked for
-	binding    bool // doBindSockets has been asked for
-	killed     bool // everything at once
-	last       *Record
+	adopted   bool    // this supervisor found the role at work
+	failovers []int64 // mono ns, within Per
+	counted   uint64  // last term that the budget has seen
+	recorded  uint64  // last term that is in the history
+	since     int64   // mono ns at which this supervisor began to watch
+	pending   *pendingRecord
+	drill     *drillState
+	change    *changeState
+	roll      *rollState
+	version   string // of the settings with which a process is started now
+	reopening bool   // it stops in order to start again on a new segment
+	rehooking bool   // the old hooks are being stopped
+	nextHooks []NamedHooks
+	// reloadFailed says why the config of the last reload is not the one at
+	// work; empty: it is.
+	reloadFailed string
+	pause        pausing
+	spared       uint64 // term whose end an operator has caused: it spends no budget
+	ordered      uint64 // term whose worker was told to stop: whatever its end looks like
+	lastEnd      leadEnd
+	condemned    uint64 // term of a leader that was ended because it was ill or silent
+	strangerAt   int64  // mono ns of the last warning about strangers on the socket
+	drainBy      int64
+	renewing     bool // doRenew has been asked for
+	binding      bool // doBindSockets has been asked for
+	killed       bool // everything at once
+	last         *Record
 
 	unhurried []string // what was said to be missing of the pace; never written, only replaced
 

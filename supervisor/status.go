@@ -73,7 +73,7 @@ func (r *roleLoop) publish() {
 	status := &RoleStatus{
 		Name: r.config.Name, State: s.shown(), Why: s.why, Epoch: s.epoch, Segment: s.segment,
 		Workers: make([]WorkerStatus, 0, len(s.workers)), LastFailover: s.last, hooks: r.config.Hooks, hookErrors: s.hookErrors, hookHangs: s.hookHangs,
-		Protection: s.protection(),
+		Protection: s.protection(), ReloadFailed: s.reloadFailed,
 	}
 	status.Term = max(s.owner.term, s.active.term)
 	if status.Term != 0 {

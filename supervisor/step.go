@@ -101,6 +101,8 @@ func step(s state, in input, now moment) (state, []effect) {
 		t.noteProbe(in)
 	case inFrozen:
 		t.thaw(in.gap)
+	case inUnchanged:
+		t.s.reloadFailed = ""
 	default:
 		panic(fmt.Sprintf("supervisor: an input without a column: %T", in))
 	}

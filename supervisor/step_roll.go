@@ -11,7 +11,8 @@ import (
 
 // rollState is a change of the role's workers that is under way, one at a
 // time: places without a process first, then standbys, then a switchover and
-// the old leader. A worker that does not get ready ends it, and the ones that
+// the old leader. A worker that does not get ready ends it: a change of settings
+// is then undone by the same moves, and else the ones that
 // have not had their turn stay as they are.
 type rollState struct {
 	index    int   // the worker that is awaited, -1 for none
@@ -21,6 +22,8 @@ type rollState struct {
 	done     []string
 	stopped  []string
 	reply    reply[Rolled]
+	back     *inReload // to the config before, if a worker does not get ready; nil: there is no way back
+	failure  error     // this is the way back, and why
 }
 
 // Rolled says what a rolling change has done.
@@ -29,6 +32,9 @@ type Rolled struct {
 	Started []string `json:"started"` // workers that were started, in their order
 	Stopped []string `json:"stopped"` // workers that are one too many now
 	Left    []string `json:"left"`    // workers that still run as they were started before
+	// Reverted: a worker did not get ready, and the role went back to the
+	// config before.
+	Reverted bool `json:"reverted,omitempty"`
 }
 
 // reconfigure takes a new config over. The loop has prepared what it needs.
@@ -37,6 +43,7 @@ func reconfigure(t *turn, in input) {
 	s := &t.s
 	t.endRoll(fmt.Errorf("%w: another change has begun", ErrBusy))
 	hooks := s.policy.Hooks
+	back := t.wayBack(&got)
 	next := *got.policy
 	s.nextHooks, next.Hooks = next.Hooks, hooks
 	s.policy = &next
@@ -54,7 +61,11 @@ func reconfigure(t *turn, in input) {
 	if printOf(s.version) != got.version {
 		s.version = got.version
 	}
-	s.roll = &rollState{index: -1, renew: got.renew, reply: got.reply}
+	s.roll = &rollState{index: -1, renew: got.renew, reply: got.reply, back: back, failure: got.failure}
+	s.reloadFailed = ""
+	if got.failure != nil {
+		s.reloadFailed = fmt.Sprintf("the reload of %s is undone, the settings before hold: %v", t.now.Wall.Format("2006-01-02 15:04:05"), got.failure)
+	}
 	if got.hooks {
 		t.rehook()
 	}
@@ -63,12 +74,47 @@ func reconfigure(t *turn, in input) {
 	}
 }
 
+// wayBack is the config at work, for when a worker does not get ready with the
+// next one. There is none if the workers' settings stay the same, or if none of
+// them is ready now: then nothing of use would come back.
+func (t *turn) wayBack(got *inReload) *inReload {
+	s := &t.s
+	if got.failure != nil || !got.renew && printOf(s.version) == printOf(got.version) ||
+		!slices.ContainsFunc(s.workers, func(w worker) bool { return w.ready }) {
+		return nil
+	}
+	before := *s.policy
+	return &inReload{policy: &before, config: before.RoleConfig, user: got.was, version: s.version, renew: got.renew}
+}
+
+// goBack undoes a change in which a worker did not get ready. Plugins stay as
+// the change has made them: they were replaced before any worker.
+func (t *turn) goBack(failure error) {
+	s := &t.s
+	r := s.roll
+	if r.back == nil {
+		t.endRoll(failure)
+		return
+	}
+	in := *r.back
+	in.policy.Hooks, in.policy.HookTimeout = s.nextHooks, s.policy.HookTimeout
+	in.config = in.policy.RoleConfig
+	in.reply, in.failure = r.reply, failure
+	s.roll = nil
+	t.warn("%v; the role goes back to the settings before", failure)
+	t.do(doReload{in})
+}
+
 func refuseReload(t *turn, in input) {
 	err := ErrBusy
 	if t.s.phase >= phaseClosing && !t.s.reopening {
 		err = ErrNotRunning
 	}
-	respond(t, in.(inReload).reply, Rolled{}, err)
+	got := in.(inReload)
+	if got.failure != nil {
+		err = fmt.Errorf("%w; it cannot go back to the settings before: %w", got.failure, err)
+	}
+	respond(t, got.reply, Rolled{}, err)
 }
 
 // rehook replaces the hooks: the old ones are demoted and stopped, and when
@@ -172,7 +218,7 @@ func (t *turn) watchRoll() {
 			r.done = append(slices.Clone(r.done), w.name)
 			r.index = -1
 		case w.version == s.version && (w.lot == lotBackoff || w.lot == lotFailed || w.lot == lotStopped):
-			t.endRoll(fmt.Errorf("%s, started with the new settings, did not get ready: %s", w.name, w.why))
+			t.goBack(fmt.Errorf("%s, started with the %s settings, did not get ready: %s", w.name, r.which(), w.why))
 			return
 		default:
 			return
@@ -209,6 +255,14 @@ func (t *turn) watchRoll() {
 	case !slices.ContainsFunc(s.workers, func(w worker) bool { return w.extra && w.pid != 0 }):
 		t.endRoll(nil)
 	}
+}
+
+// which settings workers are started with.
+func (r *rollState) which() string {
+	if r.failure != nil {
+		return "earlier"
+	}
+	return "new"
 }
 
 // rollRenewed awaits those that start on a new segment, and that one leads.
@@ -320,6 +374,13 @@ func (t *turn) endRoll(err error) {
 	}
 	if err != nil && len(out.Left) > 0 && !errors.Is(err, ErrNotRunning) {
 		err = fmt.Errorf("%w; as before: %s", err, strings.Join(out.Left, ", "))
+	}
+	switch out.Reverted = r.failure != nil; {
+	case r.failure != nil && err == nil:
+		respond(t, r.reply, out, fmt.Errorf("%w; the role runs on with the settings before", r.failure))
+		return
+	case r.failure != nil:
+		err = fmt.Errorf("%w; the way back to the settings before has stopped too: %w", r.failure, err)
 	}
 	if err != nil {
 		t.warn("the change has stopped: %v", err)

@@ -36,6 +36,8 @@ type walker struct {
 	over  bool
 	asked []chan answer[Record]
 	rolls []chan answer[Rolled]
+
+	backlog []input // the first one is being taken
 }
 
 // reload asks for any change of the config.
@@ -189,9 +191,23 @@ func (w *walker) look() {
 }
 
 // input takes a step, checks its effects and plays the part of the loop.
+// What an effect brings about comes after all effects of the step, as there.
 func (w *walker) input(in input) {
+	w.backlog = append(w.backlog, in)
+	if len(w.backlog) > 1 {
+		return // an effect at work
+	}
+	for len(w.backlog) > 0 {
+		w.take(w.backlog[0])
+		w.backlog = w.backlog[1:]
+	}
+}
+
+func (w *walker) take(in input) {
 	for _, e := range w.do(in) {
 		switch e := e.(type) {
+		case doReload:
+			w.input(e.in)
 		case doLaunch:
 			if pid, ok := w.alive[e.index]; ok {
 				w.t.Errorf("a second process for place %d beside pid %d", e.index, pid)

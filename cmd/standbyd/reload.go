@@ -101,8 +101,8 @@ func (a *app) reloadVerb() *cobra.Command {
 		Long: `The daemon reads its config file and changes only what differs. Limits, timers of
 restarts and budgets hold at once; workers are added or stopped; a changed command
 or environment restarts the workers one by one, the standbys first, then the
-leader after a switchover; one that does not get ready ends the change, and the
-others run on as they are. What stands in a role's segment (tick, grace, fence and
+leader after a switchover; if one does not get ready, the role goes back to the
+settings before. What stands in a role's segment (tick, grace, fence and
 the like) restarts the role: nobody leads it meanwhile. 'reload --plan' shows what
 would be done and why; 'reload' does just that. A broken file changes nothing.`,
 		Args: atMost(0),
@@ -197,6 +197,8 @@ func printPlan(w io.Writer, p supervisor.Plan) {
 func printReloaded(w io.Writer, done supervisor.Reloaded) {
 	for _, r := range done.Roles {
 		switch {
+		case r.Reverted:
+			fmt.Fprintf(w, "%s: undone: %s\n", r.Role, r.Error)
 		case r.Error != "":
 			fmt.Fprintf(w, "%s: not all was done: %s\n", r.Role, r.Error)
 		case r.Cost == supervisor.CostStart:

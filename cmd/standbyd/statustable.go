@@ -51,6 +51,10 @@ func roleBlock(b *bytes.Buffer, r *supervisor.RoleStatus, now time.Time, p paint
 		fmt.Fprintf(b, "  %s\n", p.as(yellow, r.Why))
 	}
 
+	if r.ReloadFailed != "" {
+		fmt.Fprintf(b, "  %s\n", p.as(yellow, oneLine(r.ReloadFailed)))
+	}
+
 	workers := table{head: []string{"WORKER", "STATE", "PID", "READY", "UP", "RESTARTS", "LAST EXIT"}}
 	for _, wk := range r.Workers {
 		up, ready := "-", "no"

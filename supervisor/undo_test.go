@@ -1,0 +1,141 @@
+package supervisor
+
+import (
+	"context"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+)
+
+// changed is the config with another first role.
+func changed(c Config, edit func(*RoleConfig)) Config {
+	rc := c.Roles[0].copy()
+	edit(&rc)
+	c.Roles = append([]RoleConfig{rc}, c.Roles[1:]...)
+	return c
+}
+
+func (r RoleStatus) pidOf(worker string) int {
+	for _, w := range r.Workers {
+		if w.Name == worker {
+			return w.PID
+		}
+	}
+	return 0
+}
+
+// TestReloadThatFailsIsUndone: whichever worker does not get ready with the new
+// settings, in the end all run with the earlier ones, and it says why.
+func TestReloadThatFailsIsUndone(t *testing.T) {
+	for kind, fails := range map[string]func(RoleStatus) string{
+		"the first standby": func(r RoleStatus) string {
+			for i, w := range r.Workers {
+				if w.Name != r.Leader {
+					return strconv.Itoa(i)
+				}
+			}
+			return ""
+		},
+		"the leader's place": func(r RoleStatus) string {
+			return strings.TrimPrefix(r.Leader, "kv-")
+		},
+	} {
+		t.Run(kind, func(t *testing.T) {
+			c := newConfig(t, "good")
+			c.Roles[0].Listen = []ListenConfig{{Name: "http", Address: "127.0.0.1:0"}}
+			w := start(t, c)
+			before := w.until("the role is full", full)
+			fails := fails(before)
+			bad := changed(c, func(rc *RoleConfig) {
+				rc.Env[playWorker], rc.Env["TEST_FAILS"] = "picky", fails
+				rc.Listen = append(rc.Listen, ListenConfig{Name: "more", Address: "127.0.0.1:0"})
+			})
+			done, err := w.sup.Reload(context.Background(), bad)
+			const reason = "started with the new settings, did not get ready: exit status 4"
+			if err == nil || !strings.Contains(err.Error(), "kv-"+fails+", "+reason) || !strings.Contains(err.Error(), "runs on with the settings before") {
+				t.Fatalf("the reload: %v", err)
+			}
+			if r := done.Roles[0]; !r.Reverted || len(r.Left) != 0 {
+				t.Errorf("the reload says %+v", r)
+			}
+			after := w.until("the role is full", full)
+			if !strings.Contains(after.ReloadFailed, reason) || len(after.Listen) != 1 {
+				t.Errorf("status: %q, %+v", after.ReloadFailed, after.Listen)
+			}
+			if slices.ContainsFunc(after.Workers, func(ws WorkerStatus) bool { return ws.Outdated }) {
+				t.Errorf("some worker is outdated: %+v", after.Workers)
+			}
+			if kind == "the first standby" {
+				for _, ws := range before.Workers {
+					if same := after.pidOf(ws.Name) == ws.PID; same == strings.HasSuffix(ws.Name, fails) {
+						t.Errorf("%s was pid %d and is %d", ws.Name, ws.PID, after.pidOf(ws.Name))
+					}
+				}
+				if after.Token != before.Token {
+					t.Errorf("token %s after %s", after.Token, before.Token)
+				}
+			}
+			// What is at work is the config before.
+			if plan, err := w.sup.Plan(c); err != nil || len(plan.Changes) != 0 {
+				t.Errorf("a plan for the config before: %+v, %v", plan, err)
+			}
+			if plan, err := w.sup.Plan(bad); err != nil || len(plan.Changes) != 2 {
+				t.Errorf("a plan for the bad config: %+v, %v", plan, err)
+			}
+			if _, err := w.sup.Reload(context.Background(), c); err != nil {
+				t.Errorf("a reload of the config before: %v", err)
+			}
+			still := w.until("the failure is no longer shown", func(r RoleStatus) bool { return full(r) && r.ReloadFailed == "" })
+			for _, ws := range after.Workers {
+				if still.pidOf(ws.Name) != ws.PID {
+					t.Errorf("%s was restarted by a reload that changes nothing", ws.Name)
+				}
+			}
+			good := changed(c, func(rc *RoleConfig) { rc.Env["TEST_NOTHING"] = "1" })
+			if _, err := w.sup.Reload(context.Background(), good); err != nil {
+				t.Errorf("a good reload afterwards: %v", err)
+			}
+		})
+	}
+}
+
+// TestReloadOnANewSegmentIsUndone: the same where the whole role has to stop.
+func TestReloadOnANewSegmentIsUndone(t *testing.T) {
+	c := newConfig(t, "good")
+	w := start(t, c)
+	before := w.until("the role is full", full)
+	bad := changed(c, func(rc *RoleConfig) {
+		rc.Tick = 60 * time.Millisecond
+		rc.Env[playWorker] = "exit"
+	})
+	if _, err := w.sup.Reload(context.Background(), bad); err == nil || !strings.Contains(err.Error(), "runs on with the settings before") {
+		t.Fatalf("the reload: %v", err)
+	}
+	after := w.until("the role is full", full)
+	if after.Token <= before.Token || after.ReloadFailed == "" {
+		t.Errorf("token %s after %s; status says %q", after.Token, before.Token, after.ReloadFailed)
+	}
+	if plan, err := w.sup.Plan(c); err != nil || len(plan.Changes) != 0 {
+		t.Errorf("a plan for the config before: %+v, %v", plan, err)
+	}
+}
+
+// TestBrokenRoleIsNotTakenBack: where nobody is ready with the settings at work,
+// there is nothing to go back to.
+func TestBrokenRoleIsNotTakenBack(t *testing.T) {
+	c := newConfig(t, "exit")
+	w := start(t, c)
+	w.until("a worker has failed", func(r RoleStatus) bool { return r.Workers[0].LastExit != nil })
+	bad := changed(c, func(rc *RoleConfig) { rc.Env["TEST_NOTHING"] = "1" })
+	done, err := w.sup.Reload(context.Background(), bad)
+	if err == nil || done.Roles[0].Reverted {
+		t.Errorf("a reload that mends nothing: %+v, %v", done.Roles, err)
+	}
+	good := changed(c, func(rc *RoleConfig) { rc.Env[playWorker] = "good" })
+	if _, err := w.sup.Reload(context.Background(), good); err != nil {
+		t.Errorf("a reload that mends it: %v", err)
+	}
+	w.until("the role is full", full)
+}
