@@ -34,7 +34,11 @@ func (r *roleLoop) open() (adopted bool, err error) {
 	living := r.living(list)
 	if len(living) > 0 {
 		if err := r.reuse(list); err != nil {
-			r.emit(Event{Type: EventWarning, Text: fmt.Sprintf("the running workers cannot be adopted and are ended: %v", err)})
+			pids := make([]int, 0, len(living))
+			for _, w := range living {
+				pids = append(pids, w.Identity.PID)
+			}
+			r.emit(Event{Type: EventWarning, Text: fmt.Sprintf("the running workers cannot be adopted and are ended (%s): %v", describePIDs(pids), err)})
 			for _, w := range living {
 				r.end(w.process)
 				r.endGroupOf(w.Name, w.Identity, r.sup.groups.ours(r.config.Name, w.Cgroup))
@@ -158,10 +162,6 @@ func (r *roleLoop) place(living []adoptee) {
 	}
 	for _, a := range living {
 		w := &r.st.workers[a.Index]
-		if r.posts[a.Index].life != nil {
-			r.end(a.process) // listed twice
-			continue
-		}
 		opened := make(chan struct{})
 		close(opened)
 		l := &life{process: a.process, group: r.sup.groups.ours(r.config.Name, a.Cgroup), started: a.StartedAt, opened: opened, endProbe: func() {}, settings: a.Settings}

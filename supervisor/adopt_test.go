@@ -233,6 +233,21 @@ func TestDamagedLists(t *testing.T) {
 	}
 }
 
+// TestEntriesThatAreNotBelieved: a list that was damaged, or written by the
+// role's user, names no place that there is not, and nothing twice.
+func TestEntriesThatAreNotBelieved(t *testing.T) {
+	at := func(index int, name string, pid int) listedWorker {
+		return listedWorker{Index: index, Name: name, Identity: proc.Identity{PID: pid, Start: 1}}
+	}
+	good := []listedWorker{at(0, "kv-0", 10), at(59, "kv-59", 11)}
+	for _, bad := range []listedWorker{at(-1, "kv--1", 12), at(60, "kv-60", 12), at(1<<40, "kv-1099511627776", 12), at(1, "kv-2", 12), at(0, "kv-0", 12), at(1, "kv-1", 11)} {
+		kept, doubtful := credible("kv", append(slices.Clone(good), bad))
+		if !slices.Equal(kept, good) || len(doubtful) != 1 {
+			t.Errorf("%+v: kept %+v, not believed: %q", bad, kept, doubtful)
+		}
+	}
+}
+
 func TestWorkersNoLongerInTheConfig(t *testing.T) {
 	c := newConfig(t, "good")
 	gone := testRole(t, c.Roles[0].Dir, "good")

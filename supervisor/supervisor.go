@@ -367,17 +367,21 @@ func (s *Supervisor) nextGeneration(roleName string, last uint64) (uint64, error
 // it is adopted in order to be stopped. nil: there is nothing to stop.
 func (s *Supervisor) retire(name string) *roleLoop {
 	dir := roleDir(s.config.RuntimeDir, name)
+	c := DefaultRole()
+	c.Name, c.Command, c.Workers = name, []string{"/bin/false"}, 0
 	list, err := readWorkers(filepath.Join(dir, "workers.json"))
+	if err != nil {
+		s.bus.publish(Event{Type: EventWarning, Role: name, Text: err.Error()})
+	}
 	lives := func(w listedWorker) bool { return proc.Judge(w.Identity) != proc.Gone }
-	if err != nil || !slices.ContainsFunc(list.Workers, lives) {
+	if !slices.ContainsFunc(list.Workers, lives) {
+		newRoleLoop(s, c, identity{}).endStrays(nil)
 		if err := endReader(s.config.RuntimeDir, name); err != nil {
 			s.bus.publish(Event{Type: EventWarning, Role: name, Text: err.Error()})
 		}
 		os.RemoveAll(dir)
 		return nil
 	}
-	c := DefaultRole()
-	c.Name, c.Command, c.Workers = name, []string{"/bin/false"}, 0
 	if signalByName(list.StopSignal) != 0 {
 		c.StopSignal = list.StopSignal
 	}

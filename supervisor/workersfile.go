@@ -7,6 +7,8 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
+	"strings"
 	"time"
 
 	"github.com/standbyd/standbyd/internal/proc"
@@ -94,7 +96,7 @@ func writeWhole(path string, b []byte, mode fs.FileMode) error {
 }
 
 // readWorkers reads the list that an earlier supervisor left. No file is an
-// empty list.
+// empty list. With an error come the entries that can be believed, if any.
 func readWorkers(path string) (workersFile, error) {
 	var list workersFile
 	b, err := os.ReadFile(path)
@@ -107,7 +109,27 @@ func readWorkers(path string) (workersFile, error) {
 	if err != nil {
 		return workersFile{}, fmt.Errorf("read the list of workers %s: %w", path, err)
 	}
+	var doubtful []string
+	list.Workers, doubtful = credible(filepath.Base(filepath.Dir(path)), list.Workers)
+	if len(doubtful) > 0 {
+		return list, fmt.Errorf("read the list of workers %s: not believed: %s", path, strings.Join(doubtful, ", "))
+	}
 	return list, nil
+}
+
+// credible leaves out what no supervisor has written: places that a role
+// cannot have, and a place or a process for the second time. The file is where
+// the role's user can write.
+func credible(role string, listed []listedWorker) (kept []listedWorker, doubtful []string) {
+	for _, w := range listed {
+		again := func(k listedWorker) bool { return k.Index == w.Index || k.Identity == w.Identity }
+		if w.Index < 0 || w.Index >= maxWorkers || w.Name != workerName(role, w.Index) || slices.ContainsFunc(kept, again) {
+			doubtful = append(doubtful, fmt.Sprintf("%q as number %d with %v", w.Name, w.Index, w.Identity))
+			continue
+		}
+		kept = append(kept, w)
+	}
+	return kept, doubtful
 }
 
 // release gives back the worker's last process.

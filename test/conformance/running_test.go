@@ -76,3 +76,16 @@ func stateOf(pid int) string {
 	}
 	return ""
 }
+
+// never2: no place has two processes at one moment.
+func (d *daemon) never2(list []running) {
+	d.t.Helper()
+	seen := map[string]running{}
+	for _, r := range list {
+		// The first was there when the second was seen, if it lives still.
+		if first, ok := seen[r.worker]; ok && first.alive() && r.alive() {
+			d.t.Errorf("%s has two processes, pids %d and %d", r.worker, first.PID, r.PID)
+		}
+		seen[r.worker] = r
+	}
+}
