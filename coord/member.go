@@ -105,7 +105,7 @@ func joinSupervised(ctx context.Context, env environment, o options) (*Member, e
 // passed on: it works where the path cannot be opened (another user, another
 // root), and cannot meet a newer segment of the same name.
 func openInherited(fd int, path string) (*shm.Segment, error) {
-	if err := checkFD(fd, false); err != nil {
+	if err := checkFD(fd); err != nil {
 		return nil, fmt.Errorf("%w: %s: descriptor %d: %w", ErrEnvironment, envSegmentFD, fd, err)
 	}
 	f, err := duplicate(fd, path) // the first stays, for a process that joins again

@@ -72,7 +72,8 @@ func (r *roleLoop) open() (adopted bool, err error) {
 		return true, err
 	}
 	r.takeOver(list)
-	if r.st.sockets = len(r.config.Listen) == 0; !r.st.sockets {
+	r.borrowSockets()
+	if r.st.sockets = len(r.missingSockets()) == 0; !r.st.sockets {
 		r.st.socketsS = now().after(handBack)
 	}
 	r.hire()

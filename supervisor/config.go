@@ -29,6 +29,9 @@ type Config struct {
 	Env []string
 	// Version is shown in Snapshot. Empty means "devel".
 	Version string
+	// Sockets exist already: listeners that they fit use them and bind nothing.
+	// What no listener wants is closed, with a warning.
+	Sockets []Socket
 	// ConfigFile is shown to a second instance that finds this one running.
 	ConfigFile string
 	// Wait makes Run wait while another supervisor works with these folders,
@@ -159,7 +162,7 @@ type WorkerOptions struct {
 // every worker of the role.
 type ListenConfig struct {
 	Name    string // unique within the role
-	Network string // "tcp" or "unix"; empty: "unix" if Address starts with '/', else "tcp"
+	Network string // "tcp", "udp" or "unix"; empty: "unix" if Address starts with '/', else "tcp"
 	Address string
 }
 

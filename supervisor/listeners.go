@@ -26,8 +26,16 @@ func (r *roleLoop) bindSockets() error {
 	return nil
 }
 
-// bindSocket binds the listener that stands at place i of the config.
+// bindSocket binds the listener that stands at place i of the config, unless a
+// socket for it was lent to us.
 func (r *roleLoop) bindSocket(i int, c ListenConfig) (*listen.Held, error) {
+	if h := r.sup.lent.take(r.config.Name, c); h != nil {
+		if !h.Fits(c.network(), c.Address) {
+			r.emit(Event{Type: EventWarning, Text: fmt.Sprintf("listener %s is on %s %v, as the socket that was passed to standbyd under its name, and not on %s",
+				c.Name, h.Network(), h.Addr(), c.Address)})
+		}
+		return h, nil
+	}
 	h, err := listen.Bind(c.network(), c.Address, unixSocketMode)
 	if err != nil {
 		return nil, &ConfigError{Role: r.config.Name, Field: fmt.Sprintf("listen[%d].address", i),
@@ -63,7 +71,9 @@ func (r *roleLoop) takeFiles(in inFiles) input {
 	return inSockets{ok: true}
 }
 
-// keepSocket takes f over if the role misses a listener of that name.
+// keepSocket takes f over if the role misses a listener of that name. One that
+// the config has elsewhere now is bound there: the workers that run go on with
+// the old one until they are restarted.
 func (r *roleLoop) keepSocket(name string, f *os.File) bool {
 	for i, c := range r.config.Listen {
 		if c.Name != name || r.listeners[i] != nil {
@@ -75,9 +85,32 @@ func (r *roleLoop) keepSocket(name string, f *os.File) bool {
 			return false
 		}
 		r.listeners[i] = h
+		if h.Fits(c.network(), c.Address) {
+			return true
+		}
+		moved, err := r.bindSocket(i, c)
+		if err != nil {
+			r.emit(Event{Type: EventWarning, Text: fmt.Sprintf("listener %s stays on %s %v, where an earlier config has put it: %v", name, h.Network(), h.Addr(), err)})
+			return true
+		}
+		r.emit(Event{Type: EventWarning, Text: fmt.Sprintf("listener %s is on %s %v now; the workers that run still serve %s %v, until `standbyd reload` restarts them",
+			name, moved.Network(), moved.Addr(), h.Network(), h.Addr())})
+		h.Close(false) // they are still reached there
+		r.listeners[i] = moved
 		return true
 	}
 	return false
+}
+
+// borrowSockets uses the sockets that were lent for listeners whose workers run
+// already. Those hold the same ones, if the same ones were lent to the
+// supervisor that started them.
+func (r *roleLoop) borrowSockets() {
+	for i, c := range r.config.Listen {
+		if r.listeners[i] == nil {
+			r.listeners[i] = r.sup.lent.take(r.config.Name, c)
+		}
+	}
 }
 
 // fetchSockets takes missing listeners out of the workers' own descriptors.

@@ -40,6 +40,7 @@ type Supervisor struct {
 	killing sync.Once
 	all     sync.WaitGroup // the roles' loops, and conduct until it ends them
 
+	lent      lentSockets
 	reloading sync.Mutex // held by whoever changes roles or their configs
 
 	mu      sync.Mutex
@@ -138,6 +139,8 @@ func (s *Supervisor) Run(ctx context.Context) error {
 		return err
 	}
 	defer s.closeGroups()
+	s.takeSockets()
+	defer s.lent.close()
 	own := s.loops()
 	loops := append([]*roleLoop(nil), own...)
 	for _, name := range s.retired() {

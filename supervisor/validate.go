@@ -177,8 +177,8 @@ func (r *RoleConfig) Validate() error {
 			return bad(field+"name", "%q is there twice", l.Name)
 		case l.Address == "":
 			return bad(field+"address", "there is no address")
-		case l.network() != "tcp" && l.network() != "unix":
-			return bad(field+"network", "%q, must be tcp or unix", l.Network)
+		case l.network() != "tcp" && l.network() != "udp" && l.network() != "unix":
+			return bad(field+"network", "%q, must be tcp, udp or unix", l.Network)
 		case l.network() == "unix" && len(l.Address) > maxSocketPath:
 			return bad(field+"address", "the path has %d bytes, the system takes %d", len(l.Address), maxSocketPath)
 		}

@@ -67,7 +67,7 @@ func listening(sup *supervisor.Supervisor) supervisor.Snapshot {
 
 func unbound(r supervisor.RoleStatus) bool {
 	return slices.ContainsFunc(r.Listen, func(l supervisor.ListenStatus) bool {
-		return l.Network == "tcp" && strings.HasSuffix(l.Address, ":0")
+		return l.Network != "unix" && strings.HasSuffix(l.Address, ":0")
 	})
 }
 

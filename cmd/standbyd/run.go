@@ -17,6 +17,7 @@ import (
 
 	"github.com/standbyd/standbyd/internal/api"
 	"github.com/standbyd/standbyd/internal/config"
+	"github.com/standbyd/standbyd/internal/listen"
 	"github.com/standbyd/standbyd/plugins/host"
 	"github.com/standbyd/standbyd/supervisor"
 )
@@ -69,6 +70,13 @@ func (a *app) serve(ctx context.Context, c *config.Config, file string, wait boo
 		return err
 	}
 	settings.Wait = wait
+	lent, err := listen.LentByEnvironment()
+	if err != nil {
+		return err
+	}
+	for _, l := range lent {
+		settings.Sockets = append(settings.Sockets, supervisor.Socket(l))
+	}
 	sup, err := supervisor.New(settings)
 	if err != nil {
 		return errConfigOf(blamed(c, err))

@@ -38,7 +38,11 @@ func roleBlock(b *bytes.Buffer, r *supervisor.RoleStatus, now time.Time, p paint
 		head = append(head, "token "+r.Token.String())
 	}
 	for _, l := range r.Listen {
-		head = append(head, fmt.Sprintf("%s on %s", l.Name, l.Address))
+		where := l.Address
+		if l.Network == "udp" {
+			where = "udp " + where
+		}
+		head = append(head, l.Name+" on "+where)
 	}
 	switch {
 	case r.Pause != nil && r.State == supervisor.RolePaused:

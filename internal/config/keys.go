@@ -149,8 +149,8 @@ var listenKeys = []key[Listen]{
 		"how a worker asks for the socket"), "required"),
 	described(text("address", func(l *Listen) *string { return &l.Address }, nil,
 		"`host:port` or `:port`, or a path with a slash for a unix socket; port 0 takes a free one"), "required"),
-	described(choice("network", func(l *Listen) *string { return &l.Network }, []string{"tcp", "unix"},
-		"kind of socket"), "by `address`"),
+	described(choice("network", func(l *Listen) *string { return &l.Network }, []string{"tcp", "udp", "unix"},
+		"kind of socket; without it a unix socket if `address` has a slash, else tcp. Of a udp socket the leader alone reads; what arrives while nobody leads waits in its buffer"), "by `address`"),
 }
 
 var pluginKeys = []key[Plugin]{

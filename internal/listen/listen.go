@@ -1,9 +1,11 @@
 //go:build unix
 
 // Package listen binds the sockets that a supervisor holds for a role, so that
-// they stay open, with their queues of connections, whoever leads.
+// they stay open, with their queues of connections and datagrams, whoever leads.
+// It also takes sockets over that exist already: from workers, and from the
+// process that started the supervisor.
 //
-// The holder never accepts. It keeps the descriptor out of the runtime's
+// The holder never accepts or receives. It keeps the descriptor out of the runtime's
 // poller and never changes the blocking mode, which all processes that hold
 // the socket share.
 package listen
@@ -27,11 +29,11 @@ import (
 var (
 	// ErrTaken: another process has the address.
 	ErrTaken = errors.New("another process has it")
-	// ErrNotStream: FromFile was given something that does not accept connections.
-	ErrNotStream = errors.New("not a listening stream socket")
+	// ErrNoServer: FromFile was given something that no client can reach.
+	ErrNoServer = errors.New("neither a listening socket nor a UDP one")
 )
 
-// Held is a bound, listening socket. Name is the caller's to set. Its methods
+// Held is a bound socket that listens, or a UDP one. Name is the caller's to set. Its methods
 // are safe for concurrent use, except against Close.
 type Held struct {
 	Name    string
@@ -39,6 +41,7 @@ type Held struct {
 	network string
 	addr    net.Addr
 	own     fs.FileInfo // a Unix socket's path as it was when we got it; else nil
+	lent    bool        // belongs to the process that started this one
 }
 
 // Network is the kind that RoleConfig.Listen means by an empty one.
@@ -52,14 +55,16 @@ func Network(network, address string) string {
 	return "tcp"
 }
 
-// Bind listens on address; network is "tcp", "tcp4", "tcp6", "unix" or empty
-// (see Network). unixMode is the mode of a Unix socket's path. A socket that a
+// Bind listens on address; network is "tcp", "tcp4", "tcp6", "udp", "udp4",
+// "udp6", "unix" or empty (see Network). unixMode is the mode of a Unix socket's path. A socket that a
 // crashed process left at the path is replaced, a live one is ErrTaken. Port 0
 // takes a free one; Addr says which.
 func Bind(network, address string, unixMode fs.FileMode) (*Held, error) {
 	network = Network(network, address)
 	switch network {
 	case "tcp", "tcp4", "tcp6":
+	case "udp", "udp4", "udp6":
+		return bindPackets(network, address)
 	case "unix":
 		if err := rolesock.CheckPath(address); err != nil {
 			return nil, fmt.Errorf("listen on unix: %w", err)
@@ -68,7 +73,7 @@ func Bind(network, address string, unixMode fs.FileMode) (*Held, error) {
 			return nil, fmt.Errorf("listen on unix %s: %w", address, err)
 		}
 	default:
-		return nil, fmt.Errorf("listen on %s %s: unknown network, want \"tcp\" or \"unix\"", network, address)
+		return nil, fmt.Errorf("listen on %s %s: unknown network, want \"tcp\", \"udp\" or \"unix\"", network, address)
 	}
 	lc := net.ListenConfig{Control: func(_, _ string, c syscall.RawConn) error {
 		if network != "unix" {
@@ -99,30 +104,36 @@ func Bind(network, address string, unixMode fs.FileMode) (*Held, error) {
 	return hold("", network, l.Addr(), f), nil
 }
 
-// FromFile takes over a listening socket that came from elsewhere, under the
-// given name. On success f is closed: Held has a descriptor of its own.
+// bindPackets binds a socket for datagrams.
+func bindPackets(network, address string) (*Held, error) {
+	c, err := net.ListenPacket(network, address)
+	if err != nil {
+		return nil, explain(network, address, err)
+	}
+	defer c.Close()
+	conn, err := c.(*net.UDPConn).SyscallConn()
+	if err != nil {
+		return nil, fmt.Errorf("listen on %s %s: %w", network, address, err)
+	}
+	f, err := unpolled(conn, network+" "+address)
+	if err != nil {
+		return nil, fmt.Errorf("listen on %s %s: %w", network, address, err)
+	}
+	return hold("", network, c.LocalAddr(), f), nil
+}
+
+// FromFile takes over a socket that came from elsewhere, under the given name.
+// On success f is closed: Held has a descriptor of its own.
 func FromFile(name string, f *os.File) (*Held, error) {
 	conn, err := f.SyscallConn()
 	if err != nil {
 		return nil, fmt.Errorf("take over listener %q: %w", name, err)
 	}
-	var sa unix.Sockaddr
-	var accepting int
-	var serr error
-	err = conn.Control(func(fd uintptr) {
-		if sa, serr = unix.Getsockname(int(fd)); serr == nil {
-			accepting, serr = unix.GetsockoptInt(int(fd), unix.SOL_SOCKET, unix.SO_ACCEPTCONN)
-		}
-	})
-	if err == nil {
-		err = serr
-	}
-	if err != nil {
-		return nil, fmt.Errorf("take over listener %q: %w: %w", name, ErrNotStream, err)
-	}
-	network, addr := address(sa)
-	if accepting == 0 || addr == nil {
-		return nil, fmt.Errorf("take over listener %q: %w", name, ErrNotStream)
+	var network string
+	var addr net.Addr
+	cerr := conn.Control(func(fd uintptr) { network, addr, err = reachable(int(fd)) })
+	if err = errors.Join(cerr, err); err != nil {
+		return nil, fmt.Errorf("take over listener %q: %w", name, err)
 	}
 	held, err := unpolled(conn, network+" "+addr.String())
 	if err != nil {
@@ -140,23 +151,52 @@ func hold(name, network string, addr net.Addr, f *os.File) *Held {
 	return h
 }
 
-func address(sa unix.Sockaddr) (string, net.Addr) {
+// reachable says where clients reach the socket. The error is ErrNoServer.
+func reachable(fd int) (network string, addr net.Addr, err error) {
+	sa, err := unix.Getsockname(fd)
+	if err != nil {
+		return "", nil, fmt.Errorf("%w: %w", ErrNoServer, err)
+	}
+	kind, err := unix.GetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_TYPE)
+	if err != nil {
+		return "", nil, fmt.Errorf("%w: %w", ErrNoServer, err)
+	}
+	packets := kind == unix.SOCK_DGRAM
+	if accepting, err := unix.GetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_ACCEPTCONN); !packets && (err != nil || accepting == 0) {
+		return "", nil, ErrNoServer
+	}
+	inet := func(ip net.IP, port int, zone uint32) (string, net.Addr, error) {
+		if packets {
+			return "udp", &net.UDPAddr{IP: ip, Port: port, Zone: zoneName(zone)}, nil
+		}
+		return "tcp", &net.TCPAddr{IP: ip, Port: port, Zone: zoneName(zone)}, nil
+	}
 	switch sa := sa.(type) {
 	case *unix.SockaddrInet4:
-		return "tcp", &net.TCPAddr{IP: sa.Addr[:], Port: sa.Port}
+		return inet(sa.Addr[:], sa.Port, 0)
 	case *unix.SockaddrInet6:
-		return "tcp", &net.TCPAddr{IP: sa.Addr[:], Port: sa.Port}
+		return inet(sa.Addr[:], sa.Port, sa.ZoneId)
 	case *unix.SockaddrUnix:
-		return "unix", &net.UnixAddr{Net: "unix", Name: sa.Name}
+		if !packets {
+			return "unix", &net.UnixAddr{Net: "unix", Name: sa.Name}, nil
+		}
 	}
-	return "", nil
+	return "", nil, ErrNoServer
+}
+
+// zoneName is the interface of a link-local address.
+func zoneName(index uint32) string {
+	if i, err := net.InterfaceByIndex(int(index)); index != 0 && err == nil {
+		return i.Name
+	}
+	return ""
 }
 
 // File is the socket, to be passed on. It stays Held's own: do not close it,
 // do not read from it.
 func (h *Held) File() *os.File { return h.file }
 
-// Network is "tcp" (or "tcp4", "tcp6" as asked for) or "unix".
+// Network is "tcp", "udp" (or "tcp4" and so on as asked for) or "unix".
 func (h *Held) Network() string { return h.network }
 
 // Addr is where the socket is bound; a port 0 has become a real one.

@@ -127,7 +127,9 @@ func TestBadAddresses(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, c := range []struct{ network, address, want string }{
-		{"udp", "127.0.0.1:0", "unknown network"},
+		{"sctp", "127.0.0.1:0", "unknown network"},
+		{"udp", "127.0.0.1", "missing port"},
+		{"udp", "192.0.2.1:80", "no interface"},
 		{"tcp", "127.0.0.1", "missing port"},
 		{"tcp", "192.0.2.1:80", "no interface"},
 		{"unix", file, "no socket"},
@@ -195,7 +197,7 @@ func TestFromFile(t *testing.T) {
 	}
 	defer w.Close()
 	defer r.Close()
-	if _, err := FromFile("x", r); !errors.Is(err, ErrNotStream) {
+	if _, err := FromFile("x", r); !errors.Is(err, ErrNoServer) {
 		t.Errorf("a pipe: %v", err)
 	}
 }

@@ -32,6 +32,8 @@ type daemon struct {
 	conf string
 	url  string // of the socket that role kv listens on, if it has one
 
+	prepare func(*exec.Cmd) // changes how standbyd is started
+
 	cmd    *exec.Cmd
 	exited chan struct{} // closed when cmd has ended
 }
@@ -111,6 +113,9 @@ func (d *daemon) start() {
 	d.cmd.Stdout, d.cmd.Stderr = log, log
 	// A test that is killed takes its daemon along; the workers follow it.
 	d.cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+	if d.prepare != nil {
+		d.prepare(d.cmd)
+	}
 	if err := d.cmd.Start(); err != nil {
 		d.t.Fatal(err)
 	}
@@ -223,6 +228,8 @@ type (
 		Workers   []workerStatus `json:"workers"`
 		Plugins   []pluginStatus `json:"plugins"`
 		Listen    []struct {
+			Name    string `json:"name"`
+			Network string `json:"network"`
 			Address string `json:"address"`
 		} `json:"listen"`
 		LastFailover *record `json:"last_failover"`

@@ -47,6 +47,10 @@ var parts = map[string]func(){
 		}))
 		os.Exit(1)
 	},
+	"worker-sockets": serveSockets,
+
+	// What starts standbyd.
+	"socket-activation": activate,
 
 	// Plugins.
 	"plugin-junk": func() {
