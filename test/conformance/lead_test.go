@@ -20,6 +20,7 @@ type duty struct {
 	leads string
 	serve bool
 	drain time.Duration
+	guard string
 }
 
 func (d duty) lead(ctx context.Context, l *coord.Leadership) error {
@@ -43,6 +44,11 @@ func (d duty) lead(ctx context.Context, l *coord.Leadership) error {
 		s := &http.Server{Handler: http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { fmt.Fprint(w, os.Getpid()) })}
 		go s.Serve(ln)
 		defer s.Shutdown(context.Background())
+	}
+	if d.guard != "" {
+		if err := writeGuarded(ctx, l, d.guard); err != nil {
+			return err
+		}
 	}
 	<-ctx.Done()
 	time.Sleep(d.drain)

@@ -31,10 +31,15 @@ func work(args []string) {
 	f.StringVar(&d.leads, "leads", "", "append a line to this file for each leadership, and lock it meanwhile")
 	f.BoolVar(&d.serve, "serve", false, "while leading, answer HTTP requests on the role's listener \"http\"")
 	f.DurationVar(&d.drain, "drain", 0, "go on leading for that long when it is over")
+	f.StringVar(&d.guard, "guard", "", "while leading, write the token into the role's payload all the time, and tell this file what comes of it")
+	watchdog := f.Bool("watchdog", false, "say WATCHDOG=1 as often as the role's watchdog wants it")
 	idle := f.Bool("idle", false, "only sleep: the child of -fork")
 	f.Parse(args)
 	if *idle {
 		time.Sleep(time.Hour)
+	}
+	if *watchdog {
+		go beatWatchdog()
 	}
 	var held []*os.File
 	if *hold != "" {
