@@ -105,7 +105,8 @@ func (s *Supervisor) loops() []*roleLoop {
 // An error means that it could not begin: *AlreadyRunningError, *ConfigError
 // for a folder or an address that cannot be had, or a failure of the system;
 // nothing that it started is left then. A Supervisor runs once.
-func (s *Supervisor) Run(ctx context.Context) error {
+func (s *Supervisor) Run(ctx context.Context) (err error) {
+	defer func() { err = s.withoutSpace(err) }()
 	s.mu.Lock()
 	if s.ran {
 		s.mu.Unlock()
