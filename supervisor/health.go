@@ -29,7 +29,9 @@ type Probe struct {
 
 func (p Probe) isSet() bool { return p.FD != 0 || p.HTTP != "" || p.TCP != "" || len(p.Exec) > 0 }
 
-func (p Probe) validate(table string, firstFree int) error {
+// validate: firstFree is the first descriptor of a worker that is not taken,
+// last the highest number of a worker.
+func (p Probe) validate(table string, firstFree, last int) error {
 	bad := func(field, format string, args ...any) error {
 		return &ConfigError{Field: table + "." + field, Msg: fmt.Sprintf(format, args...)}
 	}
@@ -55,14 +57,21 @@ func (p Probe) validate(table string, firstFree int) error {
 		return bad("threshold", "%d, must be 1 or more", p.Threshold)
 	}
 	if p.HTTP != "" {
-		u, err := url.Parse(fill(p.HTTP, probed{}))
-		if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" {
+		u, err := url.Parse(fill(p.HTTP, probed{index: last}))
+		if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Hostname() == "" {
 			return bad("http", "%q is no URL such as http://127.0.0.1:8080/health", p.HTTP)
+		}
+		if why := badPort(u.Port()); u.Port() != "" && why != "" {
+			return bad("http", "%q: %s", p.HTTP, why)
 		}
 	}
 	if p.TCP != "" && !strings.HasPrefix(p.TCP, "/") {
-		if _, _, err := net.SplitHostPort(fill(p.TCP, probed{})); err != nil {
+		_, port, err := net.SplitHostPort(fill(p.TCP, probed{index: last}))
+		if err != nil {
 			return bad("tcp", "%q is neither host:port nor the absolute path of a Unix socket", p.TCP)
+		}
+		if why := badPort(port); why != "" {
+			return bad("tcp", "%q: %s", p.TCP, why)
 		}
 	}
 	for _, text := range append([]string{p.HTTP, p.TCP}, p.Exec...) {
@@ -73,6 +82,18 @@ func (p Probe) validate(table string, firstFree int) error {
 		}
 	}
 	return nil
+}
+
+// badPort returns the reason why nobody can be asked at a port, or "".
+func badPort(port string) string {
+	n, err := net.LookupPort("tcp", port)
+	if err != nil {
+		return fmt.Sprintf("the port %q is neither a number from 1 to 65535 nor the name of a service", port)
+	}
+	if n == 0 {
+		return "nobody listens on port 0"
+	}
+	return ""
 }
 
 // maxReadyFD bounds the table that a child's descriptors are built in.
@@ -136,9 +157,9 @@ func validateEnds(field string, list []string) error {
 // validateHealth checks what concerns readiness, health and restarts.
 func (r *RoleConfig) validateHealth() error {
 	firstFree := 3 + len(r.Listen) + 1
-	err := r.Ready.validate("ready", firstFree)
+	err := r.Ready.validate("ready", firstFree, r.Workers-1)
 	if err == nil {
-		err = r.Health.validate("health", firstFree)
+		err = r.Health.validate("health", firstFree, r.Workers-1)
 	}
 	if err == nil && r.Health.FD != 0 {
 		err = &ConfigError{Field: "health.fd", Msg: "says that a worker is ready, not that it is in health"}

@@ -68,6 +68,8 @@ func (r *reader) crossCheck(c *Config) {
 			}
 		}
 	}
+	r.folder("supervisor.runtime_dir", c.Daemon.RuntimeDir)
+	r.folder("supervisor.state_dir", c.Daemon.StateDir)
 	r.controlGroup(&c.Daemon)
 	r.listeners(c)
 	for i := range c.Roles {
@@ -82,6 +84,16 @@ func (r *reader) crossCheck(c *Config) {
 			r.applicable(at, c, role)
 		}
 		r.program(joinPath(at, "command"), role.Command, role)
+		for _, p := range []struct {
+			name  string
+			probe *supervisor.Probe
+		}{{"ready", &role.Ready}, {"health", &role.Health}} {
+			here := joinPath(at, p.name)
+			r.program(joinPath(here, "exec"), p.probe.Exec, role)
+			if r.set(here) && !asks(p.probe) {
+				r.warn(here, "asks nothing, so that its other settings have no effect: set http, tcp or exec")
+			}
+		}
 		r.plugins(at, role)
 		r.hints(at, role)
 	}
@@ -176,7 +188,7 @@ func (r *reader) crossCheckRole(at string, role *Role) {
 // validate asks the supervisor itself, so that nothing passes here that
 // supervisor.New refuses.
 func (r *reader) validate(at string, role *Role) {
-	if len(r.problems) > 0 {
+	if slices.ContainsFunc(r.problems, func(p Problem) bool { return p.Key == at || strings.HasPrefix(p.Key, at+".") }) {
 		return
 	}
 	var refused *supervisor.ConfigError

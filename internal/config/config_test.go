@@ -279,6 +279,8 @@ tick = "1ms"
 command = ["no-such-program-anywhere"]
 preempt = "priority"
 dir = "nowhere"
+ready.exec = ["/no/such/probe"]
+health.interval = "1s"
 `)
 	var all strings.Builder
 	for _, w := range c.Warnings {
@@ -289,6 +291,7 @@ dir = "nowhere"
 		"there is no standby", "busy Go worker",
 		`there is no program "no-such-program-anywhere" in PATH`,
 		"no [[role.b.worker]] has a priority", "nowhere is not a folder",
+		"role.b.ready.exec[0]: /no/such/probe does not exist (yet)", "role.b.health: asks nothing",
 	} {
 		if !strings.Contains(all.String(), want) {
 			t.Errorf("no warning with %q in:\n%s", want, all.String())

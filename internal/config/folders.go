@@ -8,6 +8,9 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
+	"syscall"
+
+	"golang.org/x/sys/unix"
 )
 
 // Candidates are the files that are tried, in this order, when none is named.
@@ -63,4 +66,27 @@ func defaultStateDir() (dir, variable string) {
 		return "/var/tmp/standbyd-" + strconv.Itoa(os.Getuid()), ""
 	}
 	return filepath.Join(home, ".local", "state", "standbyd"), "HOME"
+}
+
+// folder looks whether standbyd can have its folder: it makes it, with those
+// above it, if there is none.
+func (r *reader) folder(key, dir string) {
+	for at := dir; ; at = filepath.Dir(at) {
+		info, err := os.Stat(at)
+		switch {
+		case errors.Is(err, fs.ErrNotExist) && at != filepath.Dir(at):
+			continue
+		case errors.Is(err, syscall.ENOTDIR):
+			continue
+		case err != nil:
+			r.warn(key, "cannot look at %s: %v", at, errors.Unwrap(err))
+		case !info.IsDir():
+			r.bad(key, "%s is a file, not a folder", at)
+		case unix.Access(at, unix.W_OK) != nil && at == dir:
+			r.warn(key, "this user may not write into %s; standbyd has to run as another one, or with another folder", at)
+		case unix.Access(at, unix.W_OK) != nil:
+			r.warn(key, "%s is not there, and this user may not make it in %s; standbyd has to run as another one, or with another folder", dir, at)
+		}
+		return
+	}
 }

@@ -9,7 +9,6 @@ import (
 	"regexp"
 	"slices"
 	"strings"
-	"unicode/utf8"
 
 	"github.com/BurntSushi/toml"
 	"github.com/standbyd/standbyd/supervisor"
@@ -148,19 +147,7 @@ func readFile(file string) ([]byte, error) {
 func (r *reader) parse(file int, raw []byte) (part, bool) {
 	document := map[string]any{}
 	if _, err := toml.Decode(string(raw), &document); err != nil {
-		p := Problem{File: r.files[file], Msg: "not valid TOML: " + err.Error()}
-		var syntax toml.ParseError
-		if errors.As(err, &syntax) {
-			// the decoder's own line and column count the culprit's end, if that is the end of a line
-			before := string(raw[:min(max(syntax.Position.Start, 0), len(raw))])
-			p.Line = strings.Count(before, "\n") + 1
-			p.Col = utf8.RuneCountInString(before[strings.LastIndexByte(before, '\n')+1:]) + 1
-			p.Key = syntax.LastKey
-			p.Msg = "not valid TOML: " + strings.ReplaceAll(strings.TrimSuffix(syntax.Message, "."), `'\n'`, "the end of the line")
-			if strings.HasPrefix(syntax.Message, "expected value but found") {
-				p.Msg += "; text stands in quotes"
-			}
-		}
+		p := r.syntax(file, string(raw), err)
 		r.problems = append(r.problems, p)
 		return part{}, false
 	}
@@ -192,7 +179,7 @@ func (r *reader) document(document map[string]any, c *Config) {
 	}
 	if len(c.Roles) == 0 && len(r.problems) == 0 {
 		r.problems = append(r.problems, Problem{File: r.files[0], Line: 1, Col: 1, Key: "role",
-			Msg: "there is no role; add a table [role.NAME] with a command"})
+			Msg: "there is no role; add a table [role.NAME] with a command, here or in " + PartsFolder + "/*.toml"})
 	}
 }
 

@@ -229,3 +229,30 @@ func TestDefaultsFromTheEnvironment(t *testing.T) {
 		t.Errorf("%s and %s, want %q", got["supervisor.runtime_dir"], got["supervisor.state_dir"], want)
 	}
 }
+
+// TestFoldersThatCannotBeHad: run would fail, so check says so.
+func TestFoldersThatCannotBeHad(t *testing.T) {
+	inFolder(t, map[string]string{
+		"main.toml": "[supervisor]\nruntime_dir = \"file/run\"\nstate_dir = \"file\"\n[role.kv]\ncommand = [\"sh\"]\n", "file": "",
+	})
+	here, _ := os.Getwd()
+	_, err := Load("main.toml")
+	want := "main.toml:2:15: supervisor.runtime_dir: " + here + "/file is a file, not a folder\nmain.toml:3:13: supervisor.state_dir: " + here + "/file is a file, not a folder"
+	if err == nil || err.Error() != want {
+		t.Errorf("got %v\nwant %s", err, want)
+	}
+	if os.Getuid() == 0 {
+		t.Skip("root may write everywhere")
+	}
+	if err := os.Mkdir("shut", 0o555); err != nil {
+		t.Fatal(err)
+	}
+	inFolderText := "[supervisor]\nruntime_dir = \"shut/run\"\nstate_dir = \"shut\"\n[role.kv]\ncommand = [\"sh\"]\n"
+	if err := os.WriteFile("main.toml", []byte(inFolderText), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	c, err := Load("main.toml")
+	if err != nil || len(c.Warnings) != 2 || c.Warnings[0].Key != "supervisor.runtime_dir" || !strings.Contains(c.Warnings[1].Msg, "may not write into") {
+		t.Errorf("%+v, %v", c, err)
+	}
+}

@@ -30,11 +30,7 @@ type positions struct {
 // The decoder tells no positions of keys, and errors are about keys. On a
 // document that it cannot follow it stops, and later places are unknown.
 func locate(file int, text string) positions {
-	s := &locator{
-		text: text, file: file, line: 1, col: 1,
-		out:    positions{keys: map[string]place{}, values: map[string]place{}},
-		arrays: map[string]int{},
-	}
+	s := newLocator(file, text)
 	s.document()
 	return s.out
 }
@@ -75,6 +71,32 @@ type locator struct {
 	line, col int
 	out       positions
 	arrays    map[string]int // elements so far of each [[array of tables]]
+	current   string         // path of what was read last: the key of a line until the next one begins
+}
+
+// culprit is the path of the key to which a text belongs that the decoder
+// stumbled over: the one that is being read where the text before it ends. The
+// decoder itself names the last key that it took, which may be another one.
+func culprit(text string) (path string, at positions) {
+	s := newLocator(0, text)
+	s.document()
+	return s.current, s.out
+}
+
+func newLocator(file int, text string) *locator {
+	return &locator{
+		text: text, file: file, line: 1, col: 1,
+		out:    positions{keys: map[string]place{}, values: map[string]place{}},
+		arrays: map[string]int{},
+	}
+}
+
+// done says that what is inside path has been read. At the end of the text
+// nobody knows.
+func (s *locator) done(path string) {
+	if !s.end() {
+		s.current = path
+	}
 }
 
 func (s *locator) here() place { return place{s.file, s.line, s.col} }
@@ -135,10 +157,14 @@ func (s *locator) document() {
 			return
 		}
 		before := s.at
+		s.current = table
 		if s.peek() == '[' {
 			table = s.header()
 		} else {
 			s.pair(table)
+		}
+		if s.spaces(); s.peek() == '\n' || s.peek() == '\r' || s.peek() == '#' {
+			s.current = table
 		}
 		if s.at == before {
 			return
@@ -167,6 +193,7 @@ func (s *locator) header() string {
 		}
 		s.note(path, start, start)
 	}
+	s.current = path
 	for !s.end() && s.peek() != '\n' {
 		s.next()
 	}
@@ -181,6 +208,7 @@ func (s *locator) pair(table string) {
 		path = joinPath(path, part)
 		s.note(path, places[i], place{})
 	}
+	s.current = path
 	s.blank()
 	if s.peek() != '=' {
 		s.at = len(s.text)
@@ -278,7 +306,9 @@ func (s *locator) value(path string) {
 			before := s.at
 			element := indexPath(path, i)
 			s.note(element, s.here(), s.here())
+			s.current = element
 			s.value(element)
+			s.done(path)
 			s.blank()
 			if s.peek() == ',' {
 				s.next()
@@ -298,6 +328,7 @@ func (s *locator) value(path string) {
 			}
 			before := s.at
 			s.pair(path)
+			s.done(path)
 			s.blank()
 			if s.peek() == ',' {
 				s.next()

@@ -9,6 +9,8 @@ import (
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"strings"
+	"syscall"
 	"testing"
 )
 
@@ -51,5 +53,91 @@ func TestReadmePrograms(t *testing.T) {
 	cmd.Env = append(os.Environ(), "CGO_ENABLED=0")
 	if out, err := cmd.CombinedOutput(); err != nil {
 		t.Errorf("%v\n%s", err, out)
+	}
+}
+
+// TestReadmeFromAnEmptyFolder does what the README says about a worker and a
+// plugin, word by word, in an empty folder beside the clone.
+func TestReadmeFromAnEmptyFolder(t *testing.T) {
+	t.Parallel()
+	text, err := os.ReadFile("../../README.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	root, err := filepath.Abs("../..")
+	if err != nil {
+		t.Fatal(err)
+	}
+	dir, err := os.MkdirTemp("", "rd") // short: sockets live below it
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { os.RemoveAll(dir) })
+	hello := filepath.Join(dir, "hello")
+	d := &daemon{t: t, dir: hello, conf: filepath.Join(hello, "standbyd.toml")}
+	t.Cleanup(d.clean)
+	if err := os.Symlink(root, filepath.Join(dir, "standbyd")); err != nil {
+		t.Fatal(err)
+	}
+	_, worker, _ := strings.Cut(string(text), "\n## A worker\n")
+	worker, plugin, _ := strings.Cut(worker, "\n## A plugin\n")
+	plugin, _, _ = strings.Cut(plugin, "\n## ")
+	write := func(name, kind, section string) {
+		t.Helper()
+		m := regexp.MustCompile("(?s)```" + kind + "\n(.*?)```").FindStringSubmatch(section)
+		if m == nil || !strings.Contains(section, "`"+name+"`") {
+			t.Fatalf("the section does not say that a block of %s is %s:\n%s", kind, name, section)
+		}
+		file := filepath.Join(hello, name)
+		if err := os.MkdirAll(filepath.Dir(file), 0o755); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(file, []byte(m[1]), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	commands := func(section string) (ours []string) {
+		t.Helper()
+		for _, m := range regexp.MustCompile(`(?m)^\$ (.*)$`).FindAllStringSubmatch(section, -1) {
+			if rest, ok := strings.CutPrefix(m[1], "../standbyd/bin/standbyd "); ok {
+				ours = append(ours, rest)
+				continue
+			}
+			cmd := exec.Command("sh", "-c", m[1])
+			// Everything that is needed has been loaded to build the programs here.
+			cmd.Dir, cmd.Env = hello, append(os.Environ(), "CGO_ENABLED=0", "GOPROXY=off", "GOFLAGS=-buildvcs=false")
+			if out, err := cmd.CombinedOutput(); err != nil {
+				t.Fatalf("%s: %v\n%s", m[1], err, out)
+			}
+		}
+		return ours
+	}
+	write("main.go", "go", worker)
+	write("standbyd.toml", "toml", worker)
+	if ours := commands(worker); len(ours) != 1 || ours[0] != "run" {
+		t.Fatalf("the section about a worker runs standbyd %q", ours)
+	}
+	d.start()
+	r := d.whole("hello")
+	d.await("the leader says so", func() (bool, string) {
+		out := d.run("logs", "hello")
+		return strings.Contains(out, r.Leader) && strings.Contains(out, "leading with token"), out
+	})
+	write("duty/main.go", "go", plugin)
+	write("config.d/duty.toml", "toml", plugin)
+	if ours := commands(plugin); len(ours) != 1 || ours[0] != "reload" {
+		t.Fatalf("the section about a plugin runs standbyd %q", ours)
+	}
+	d.run("reload")
+	d.await("the duty runs", func() (bool, string) {
+		out := d.run("logs", "hello/plugins")
+		return strings.Contains(out, r.Leader+" leads with token"), out
+	})
+	if after := d.role("hello"); after.LeaderPID != r.LeaderPID {
+		t.Errorf("the new plugin has cost the leader: was %+v, is %+v", r, after)
+	}
+	d.run("drill", "hello")
+	if state := d.end(syscall.SIGTERM); state.ExitCode() != 0 {
+		t.Errorf("standbyd ended with %v", state)
 	}
 }

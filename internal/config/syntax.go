@@ -1,0 +1,65 @@
+package config
+
+import (
+	"errors"
+	"fmt"
+	"regexp"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/BurntSushi/toml"
+)
+
+// twice is what the decoder says of a key that it meets again.
+var twice = regexp.MustCompile(`^Key '.*' (has already been defined|was already created and cannot be used as an array)`)
+
+// syntax makes a Problem of an error of the TOML decoder.
+func (r *reader) syntax(file int, text string, err error) Problem {
+	p := Problem{File: r.files[file], Msg: "not valid TOML: " + err.Error()}
+	var bad toml.ParseError
+	if !errors.As(err, &bad) {
+		return p
+	}
+	// the decoder's own line and column count the culprit's end, if that is the end of a line
+	start := min(max(bad.Position.Start, 0), len(text))
+	before := text[:start]
+	p.Line = strings.Count(before, "\n") + 1
+	p.Col = utf8.RuneCountInString(before[strings.LastIndexByte(before, '\n')+1:]) + 1
+	p.Msg = "not valid TOML: " + strings.ReplaceAll(strings.TrimSuffix(bad.Message, "."), `'\n'`, "the end of the line")
+	if m := twice.FindStringSubmatch(bad.Message); m != nil {
+		end := strings.IndexByte(text[start:], '\n')
+		if end < 0 {
+			end = len(text) - start
+		}
+		path, at := culprit(text[:start+end])
+		list := strings.HasPrefix(m[1], "was")
+		if list {
+			path = strings.TrimSuffix(path, "[0]")
+		}
+		p.Key = path
+		switch first := at.keys[path]; {
+		case first.line == 0:
+		case list:
+			p.Msg = fmt.Sprintf("not valid TOML: is a list of tables here and something else in line %d", first.line)
+		default:
+			p.Msg = fmt.Sprintf("not valid TOML: is there already, in line %d; TOML has every key and table once", first.line)
+		}
+		return p
+	}
+	path, at := culprit(before)
+	if p.Key = path; path == "" {
+		p.Key = bad.LastKey
+	}
+	if strings.HasPrefix(bad.Message, "expected value but found") {
+		p.Msg += "; text stands in quotes"
+	}
+	if begun := at.values[path]; unclosed(bad.Message) && begun.line > 0 && begun.line < p.Line {
+		p.Msg += fmt.Sprintf("; what begins in line %d is not closed", begun.line)
+	}
+	return p
+}
+
+// unclosed tells whether the decoder was in the middle of a list or a table.
+func unclosed(message string) bool {
+	return strings.HasPrefix(message, "expected a comma")
+}
