@@ -93,25 +93,22 @@ func (s *Supervisor) Pause(ctx context.Context, roleName string, length time.Dur
 	return all, nil
 }
 
-// Resume ends the pause of a role, or of all that are paused if roleName is
-// empty, and says of which. ErrNotPaused if there is none.
+// Resume ends the pause of a role, or of all if roleName is empty, and says of
+// which. One that is not paused is left alone, and is no error.
 func (s *Supervisor) Resume(ctx context.Context, roleName string) ([]string, error) {
 	loops, err := s.named(roleName)
 	if err != nil {
 		return nil, err
 	}
-	var names []string
+	names := []string{}
 	for _, r := range loops {
-		_, err := ask(ctx, s, r, func(answer reply[struct{}]) input { return inResume{answer} })
-		switch {
-		case err == nil:
-			names = append(names, r.config.Name)
-		case roleName != "" || err != ErrNotPaused:
+		was, err := ask(ctx, s, r, func(answer reply[bool]) input { return inResume{answer} })
+		if err != nil {
 			return names, fmt.Errorf("resume %s: %w", r.config.Name, err)
 		}
-	}
-	if len(names) == 0 {
-		return nil, fmt.Errorf("resume: %w: none of %s", ErrNotPaused, s.roleNames())
+		if was {
+			names = append(names, r.config.Name)
+		}
 	}
 	return names, nil
 }

@@ -18,7 +18,6 @@ var (
 	ErrNoStandby  = errors.New("no standby is ready to take over")
 	ErrNoProcess  = errors.New("the worker has no process")
 	ErrNotHeld    = errors.New("the role is not held")
-	ErrNotPaused  = errors.New("the role is not paused")
 	ErrBusy       = errors.New("something else is under way")
 	ErrTimedOut   = errors.New("it took too long")
 	ErrUnwatched  = errors.New("a hang of the leader's work would not be noticed")

@@ -131,7 +131,7 @@ type (
 		length time.Duration
 		reply  reply[PauseStatus]
 	}
-	inResume struct{ reply reply[struct{}] }
+	inResume struct{ reply reply[bool] } // answered with whether it was paused
 	// inReload is a new config. Workers of another version are restarted one
 	// by one. Hooks: they are replaced. Renew: all workers are restarted on a
 	// new segment. The loop has prepared the rest before the step.
@@ -141,6 +141,7 @@ type (
 		user         identity
 		version      string
 		hooks, renew bool
+		rolling      bool // workers are restarted for its own sake
 		reply        reply[Rolled]
 		was          identity // user at work; set by the loop
 		failure      error    // it goes back to an earlier config, and why

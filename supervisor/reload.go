@@ -199,10 +199,11 @@ func (s *Supervisor) change(ctx context.Context, r *roleLoop, in inReload) (Roll
 
 // RestartRolling restarts all workers of a role one by one: standbys first,
 // then the leader after a switchover. It returns when all run anew, or when
-// one does not get ready: then the others are left as they are.
+// one does not get ready: then the others are left as they are. It is refused
+// with ErrNoLeader where nobody leads and nobody may (paused, held, stopped).
 func (s *Supervisor) RestartRolling(ctx context.Context, roleName string) (Rolled, error) {
 	return s.changeOne(ctx, "restart", roleName, func(c *RoleConfig) (inReload, error) {
-		return inReload{version: fmt.Sprintf("%s#%d", c.launchPrint(), proc.MonoNow())}, nil
+		return inReload{rolling: true, version: fmt.Sprintf("%s#%d", c.launchPrint(), proc.MonoNow())}, nil
 	})
 }
 

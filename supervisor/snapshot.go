@@ -53,10 +53,13 @@ const (
 
 // RoleStatus describes one role.
 type RoleStatus struct {
-	Name         string           `json:"name"`
-	State        RoleState        `json:"state"`
-	Why          string           `json:"why,omitempty"` // reason for held, vacant, starting; with what to type
-	Leader       string           `json:"leader"`        // worker name, empty if nobody leads
+	Name  string    `json:"name"`
+	State RoleState `json:"state"`
+	Why   string    `json:"why,omitempty"` // reason for held, vacant, starting; with what to type
+	// Closing: it is being stopped for good, with the supervisor or because it
+	// is no longer in the config.
+	Closing      bool             `json:"closing,omitempty"`
+	Leader       string           `json:"leader"` // worker name, empty if nobody leads
 	LeaderPID    int              `json:"leader_pid"`
 	Term         uint64           `json:"term"`
 	Token        role.Token       `json:"token"`
@@ -104,6 +107,12 @@ type WorkerStatus struct {
 	// beat may fall just after a tick. Null before it has joined its segment.
 	Behind *int64 `json:"behind"`
 	Why    string `json:"why,omitempty"` // reason for backoff, failed, starting
+	// RetryAt is when a worker without a process is started next; null if it
+	// has one, or waits for something else than a time.
+	RetryAt *time.Time `json:"retry_at"`
+	// StaysStopped: it was stopped by hand or by the role's restart policy, and
+	// nothing but a start by hand, or another supervisor, starts it.
+	StaysStopped bool `json:"stays_stopped,omitempty"`
 	// What the process says of itself by sd_notify.
 	Status    string `json:"status,omitempty"`    // STATUS=
 	Reloading bool   `json:"reloading,omitempty"` // RELOADING=1, until READY=1

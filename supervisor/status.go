@@ -73,7 +73,7 @@ func (r *roleLoop) publish() {
 	status := &RoleStatus{
 		Name: r.config.Name, State: s.shown(), Why: s.why, Epoch: s.epoch, Segment: s.segment,
 		Workers: make([]WorkerStatus, 0, len(s.workers)), LastFailover: s.last, hooks: r.config.Hooks, hookErrors: s.hookErrors, hookHangs: s.hookHangs,
-		Protection: s.protection(), ReloadFailed: s.reloadFailed,
+		Closing: s.phase >= phaseClosing && !s.reopening, Protection: s.protection(), ReloadFailed: s.reloadFailed,
 	}
 	status.Term = max(s.owner.term, s.active.term)
 	if status.Term != 0 {
@@ -100,6 +100,11 @@ func (r *roleLoop) publish() {
 				view.Why += ": " + w.why
 			}
 		}
+		if w.due != 0 && (w.lot == lotBackoff || w.lot == lotFailed) {
+			retry := at.Wall.Add(time.Duration(w.due - at.Mono))
+			view.RetryAt = &retry
+		}
+		view.StaysStopped = w.lot == lotStopped && (w.halted || w.rests)
 		for _, v := range s.seats {
 			if w.pid != 0 && v.pid == uint32(w.pid) {
 				behind := int64(s.epoch - v.beat)

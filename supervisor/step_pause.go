@@ -49,12 +49,11 @@ func pause(t *turn, in input) {
 
 func unpause(t *turn, in input) {
 	ask := in.(inResume)
-	if !t.s.pause.on {
-		respond(t, ask.reply, struct{}{}, ErrNotPaused)
-		return
+	was := t.s.pause.on
+	if was {
+		t.endPause("as asked")
 	}
-	t.endPause("as asked")
-	respond(t, ask.reply, struct{}{}, nil)
+	respond(t, ask.reply, was, nil)
 }
 
 func refusePause(t *turn, in input) {
@@ -62,7 +61,7 @@ func refusePause(t *turn, in input) {
 	case inPause:
 		respond(t, in.reply, PauseStatus{}, ErrNotRunning)
 	case inResume:
-		respond(t, in.reply, struct{}{}, ErrNotRunning)
+		respond(t, in.reply, false, ErrNotRunning)
 	}
 }
 

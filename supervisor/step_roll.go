@@ -41,6 +41,10 @@ type Rolled struct {
 func reconfigure(t *turn, in input) {
 	got := in.(inReload)
 	s := &t.s
+	if err := t.unrollable(); err != nil && got.rolling {
+		respond(t, got.reply, Rolled{}, err)
+		return
+	}
 	t.endRoll(fmt.Errorf("%w: another change has begun", ErrBusy))
 	hooks := s.policy.Hooks
 	back := t.wayBack(&got)
@@ -72,6 +76,35 @@ func reconfigure(t *turn, in input) {
 	if got.renew {
 		t.reopen()
 	}
+}
+
+// unrollable: the restart of a role that nobody leads by itself is no rolling one.
+func (t *turn) unrollable() error {
+	s := &t.s
+	var instead string
+	switch {
+	case s.led.term != 0 && s.pause.on && s.places() == 1:
+		return fmt.Errorf("%s leads alone, and in a paused role nobody would lead after its restart; `standbyd resume %s` first", s.nameOf(s.led.pid), s.policy.Name)
+	case s.led.term != 0 || s.change != nil:
+		return nil
+	case s.halted():
+		return fmt.Errorf("%w: all its workers were stopped; `standbyd start %s` starts them", ErrNoLeader, s.policy.Name)
+	case s.pause.on, s.control.mode == controlHeld:
+		instead = fmt.Sprintf("; `standbyd restart %s` restarts all at once", s.policy.Name)
+	default:
+		return nil // a takeover may be under way
+	}
+	return fmt.Errorf("%w: %s%s", ErrNoLeader, s.why, instead)
+}
+
+// places is how many workers the config wants.
+func (s *state) places() (n int) {
+	for i := range s.workers {
+		if !s.workers[i].extra {
+			n++
+		}
+	}
+	return n
 }
 
 // wayBack is the config at work, for when a worker does not get ready with the
@@ -214,6 +247,9 @@ func (t *turn) watchRoll() {
 			r.index = -1
 		case w.extra:
 			return
+		case s.keptEmpty(w):
+			t.endRoll(fmt.Errorf("%s: %s", w.name, w.why))
+			return
 		case w.version == s.version && w.ready:
 			r.done = append(slices.Clone(r.done), w.name)
 			r.index = -1
@@ -225,7 +261,7 @@ func (t *turn) watchRoll() {
 		}
 	}
 	for i := range s.workers { // empty places
-		if w := &s.workers[i]; !w.extra && !w.halted && w.pid == 0 && w.version != s.version && (w.lot == lotBackoff || w.lot == lotFailed || w.lot == lotStopped && (w.lastExit == nil || w.version == "")) {
+		if w := &s.workers[i]; !w.extra && !w.halted && !s.keptEmpty(w) && w.pid == 0 && w.version != s.version && (w.lot == lotBackoff || w.lot == lotFailed || w.lot == lotStopped && (w.lastExit == nil || w.version == "")) {
 			t.rollTo(i)
 			t.word(i, wStart)
 			return

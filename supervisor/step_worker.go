@@ -27,7 +27,7 @@ func launchNow(t *turn, i int) {
 		waits = "waits for a new segment"
 	case !t.s.sockets:
 		waits = "waits for the role's sockets"
-	case t.s.pause.on && w.led && t.s.led.term == 0:
+	case t.s.keptEmpty(w):
 		waits = fmt.Sprintf("led when it ended, and a paused role does not restart its leader; `standbyd resume %s`", t.s.policy.Name)
 	}
 	if waits != "" {
@@ -37,11 +37,17 @@ func launchNow(t *turn, i int) {
 	if w.lastExit != nil {
 		w.restarts++
 	}
-	w.lot, w.why, w.version = lotStarting, "", t.s.version
+	w.lot, w.why, w.version, w.rests = lotStarting, "", t.s.version, false
 	w.startAt, w.readyAt, w.told, w.struck, w.led = t.now.Mono, 0, false, false, false
 	w.signal, w.vitals = "", vitals{limit: t.s.policy.Watchdog}
 	w.due = t.now.after(t.s.policy.StartTimeout)
 	t.do(doLaunch{i})
+}
+
+// keptEmpty: the place of a leader that ended while the role was paused stays
+// empty until resume, or until somebody leads.
+func (s *state) keptEmpty(w *worker) bool {
+	return s.pause.on && w.led && s.led.term == 0 && w.pid == 0
 }
 
 func ownProcess(t *turn, i int) {
@@ -222,19 +228,24 @@ func leave(t *turn, i int) {
 	case w.vitals.ended != "":
 		t.tryAgain(i, why, in.jitter)
 	case endsWith(p.NoRestartOn, in.exit):
-		becomeStopped(t, i)
-		w.why = why + "; it is in no_restart_on"
+		t.rest(i, why+"; it is in no_restart_on")
 	case endsWith(p.RestartOn, in.exit):
 		t.tryAgain(i, why, in.jitter)
 	case p.Restart == RestartNever, p.Restart == RestartOnFailure && in.exit.Code != nil && *in.exit.Code == 0:
-		becomeStopped(t, i)
-		w.why = fmt.Sprintf("%s; restart = %q", why, p.Restart)
+		t.rest(i, fmt.Sprintf("%s; restart = %q", why, p.Restart))
 	case w.drilled == in.pid:
 		w.drilled = 0
 		t.startAgain(i, p.RestartDelay, why)
 	default:
 		t.tryAgain(i, why, in.jitter)
 	}
+}
+
+// rest stops a worker that the policy does not start again.
+func (t *turn) rest(i int, why string) {
+	becomeStopped(t, i)
+	w := &t.s.workers[i]
+	w.rests, w.why = true, fmt.Sprintf("%s; `standbyd start %s` starts it", why, w.name)
 }
 
 // restartLater follows a launch that made no process.

@@ -166,7 +166,7 @@ func happeningInput(h happening) input {
 		hSwitchover: inSwitchover{to: -1, reply: make(chan answer[Record], 1)},
 		hFailover:   inFailover{to: 2, reply: make(chan answer[Record], 1)},
 		hPause:      inPause{reply: make(chan answer[PauseStatus], 1)},
-		hResume:     inResume{reply: make(chan answer[struct{}], 1)},
+		hResume:     inResume{reply: make(chan answer[bool], 1)},
 
 		hClose: inClose{},
 		hKill:  inKill{},

@@ -2,9 +2,11 @@ package supervisor
 
 import (
 	"context"
+	"errors"
 	"slices"
 	"strconv"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 )
@@ -138,4 +140,71 @@ func TestBrokenRoleIsNotTakenBack(t *testing.T) {
 		t.Errorf("a reload that mends it: %v", err)
 	}
 	w.until("the role is full", full)
+}
+
+// TestRollingWithoutALeader: where nobody leads by itself a rolling restart is
+// refused at once, and a change of the number goes on beside the pause.
+func TestRollingWithoutALeader(t *testing.T) {
+	ctx := context.Background()
+	c := newConfig(t, "good")
+	w := start(t, c)
+	before := w.until("the role is full", full)
+	if _, err := w.sup.Pause(ctx, "kv", 0); err != nil {
+		t.Fatal(err)
+	}
+	if _, _, err := w.sup.Signal(ctx, "kv/leader", syscall.SIGKILL); err != nil {
+		t.Fatal(err)
+	}
+	lost := w.until("nobody leads", func(r RoleStatus) bool {
+		return r.State == RolePaused && slices.ContainsFunc(r.Workers, func(ws WorkerStatus) bool { return ws.State == WorkerBackoff })
+	})
+	if _, err := w.sup.RestartRolling(ctx, "kv"); !errors.Is(err, ErrNoLeader) || !strings.Contains(err.Error(), "standbyd resume kv") {
+		t.Errorf("a rolling restart of a paused role: %v", err)
+	}
+	for _, ws := range lost.Workers {
+		if ws.Name != before.Leader && w.sup.Snapshot().Roles[0].pidOf(ws.Name) != ws.PID {
+			t.Errorf("%s was restarted by what was refused", ws.Name)
+		}
+	}
+	if done, err := w.sup.Scale(ctx, "kv", len(before.Workers)+1); err != nil || len(done.Started) != 1 {
+		t.Errorf("one more: %+v, %v", done, err)
+	}
+	if names, err := w.sup.Resume(ctx, "kv"); err != nil || len(names) != 1 {
+		t.Errorf("resume: %v, %v", names, err)
+	}
+	if names, err := w.sup.Resume(ctx, ""); err != nil || len(names) != 0 {
+		t.Errorf("resume of what is not paused: %v, %v", names, err)
+	}
+	if r := w.until("the role is full", full); len(r.Workers) != len(before.Workers)+1 {
+		t.Errorf("%d workers", len(r.Workers))
+	}
+	if _, err := w.sup.RestartRolling(ctx, "kv"); err != nil {
+		t.Errorf("a rolling restart afterwards: %v", err)
+	}
+	if _, err := w.sup.Stop(ctx, "kv"); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := w.sup.RestartRolling(ctx, "kv"); !errors.Is(err, ErrNoLeader) || !strings.Contains(err.Error(), "standbyd start kv") {
+		t.Errorf("a rolling restart of a stopped role: %v", err)
+	}
+	if r := w.until("all are stopped", func(r RoleStatus) bool { return r.State == RoleStopped }); !r.Workers[0].StaysStopped || r.Closing {
+		t.Errorf("%+v", r)
+	}
+}
+
+// TestRollingOfALonePausedLeader is refused: nobody would lead afterwards.
+func TestRollingOfALonePausedLeader(t *testing.T) {
+	c := newConfig(t, "good")
+	c.Roles[0].Workers = 1
+	w := start(t, c)
+	before := w.until("the role is full", full)
+	if _, err := w.sup.Pause(context.Background(), "kv", 0); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := w.sup.RestartRolling(context.Background(), "kv"); err == nil || !strings.Contains(err.Error(), "standbyd resume kv") {
+		t.Errorf("got %v", err)
+	}
+	if r := w.until("somebody leads", led); r.LeaderPID != before.LeaderPID {
+		t.Errorf("pid %d leads, it was %d", r.LeaderPID, before.LeaderPID)
+	}
 }

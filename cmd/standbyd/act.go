@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"runtime"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -112,7 +113,11 @@ func (a *app) waitVerb() *cobra.Command {
 			ctx, cancel = context.WithTimeout(ctx, *limit)
 			defer cancel()
 		}
-		found, last := a.await(ctx, client, args[0], *what)
+		var until time.Time
+		if *limit > 0 {
+			until = time.Now().Add(*limit)
+		}
+		found, last := a.await(ctx, client, args[0], *what, until)
 		switch {
 		case found != nil && f.json():
 			return printJSON(a.stdout, found)
@@ -128,8 +133,9 @@ func (a *app) waitVerb() *cobra.Command {
 }
 
 // await returns the role once it is as wanted. Otherwise the error is why it
-// was not when last seen; it is final if ctx has not ended.
-func (a *app) await(ctx context.Context, client *api.Client, name, what string) (*supervisor.RoleStatus, error) {
+// was not when last seen; it is final if ctx has not ended. The wait ends at until,
+// unless that is zero.
+func (a *app) await(ctx context.Context, client *api.Client, name, what string, until time.Time) (*supervisor.RoleStatus, error) {
 	seen := fmt.Errorf("nobody has answered on %s yet", client.Socket())
 	for {
 		changes, cancel := context.WithCancel(ctx)
@@ -171,6 +177,10 @@ func (a *app) await(ctx context.Context, client *api.Client, name, what string) 
 				return &r, nil
 			}
 			seen = last
+			if why := inVain(r, what, until); why != "" {
+				cancel()
+				return nil, notByItself(name, what, until, why)
+			}
 			select {
 			case <-changed:
 			case <-time.After(waitAnyhow):
@@ -189,7 +199,7 @@ func (a *app) await(ctx context.Context, client *api.Client, name, what string) 
 // lacks says what a role still lacks, nil if nothing.
 func lacks(r supervisor.RoleStatus, what string) error {
 	if r.Leader == "" {
-		return errors.New(join(fmt.Sprintf("it is %s", r.State), r.Why))
+		return errors.New(join(fmt.Sprintf("it is %s", r.State), strings.TrimPrefix(r.Why, string(r.State)+": ")))
 	}
 	if what == "ready" {
 		for _, w := range r.Workers {

@@ -202,7 +202,7 @@ without the daemon, and ends with the role's last worker.`,
 func (a *app) resumeVerb() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "resume [ROLE]",
-		Short: "End the pause of a role, or of all",
+		Short: "End the pause of a role, or of all; one that is not paused is left alone",
 		Args:  atMost(1),
 	}
 	f := addForm(c, "text", "json")
@@ -225,6 +225,16 @@ func (a *app) resumeVerb() *cobra.Command {
 				return err
 			}
 		}
-		return nil
+		switch {
+		case len(names) > 0:
+			return nil
+		case len(args) == 1 && f.json():
+			return printJSON(a.stdout, map[string]string{"role": args[0], "done": "nothing"})
+		case len(args) == 1:
+			return writeErr(fmt.Fprintf(a.stdout, "%s was not paused: nothing to do\n", args[0]))
+		case f.json():
+			return nil
+		}
+		return writeErr(fmt.Fprintln(a.stdout, "no role was paused: nothing to do"))
 	})
 }

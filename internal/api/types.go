@@ -121,7 +121,6 @@ const (
 	codeNoStandby  = "no-standby"
 	codeNoProcess  = "no-process"
 	codeNotHeld    = "not-held"
-	codeNotPaused  = "not-paused"
 	codeBusy       = "busy"
 	codeTimedOut   = "timed-out"
 	codeUnwatched  = "unwatched"
@@ -152,7 +151,6 @@ var kinds = []struct {
 	{codeNoStandby, 409, supervisor.ErrNoStandby},
 	{codeNoProcess, 409, supervisor.ErrNoProcess},
 	{codeNotHeld, 409, supervisor.ErrNotHeld},
-	{codeNotPaused, 409, supervisor.ErrNotPaused},
 	{codeTimedOut, 504, supervisor.ErrTimedOut},
 	{codeBusy, 409, supervisor.ErrBusy},
 	{codeUnwatched, 409, supervisor.ErrUnwatched},

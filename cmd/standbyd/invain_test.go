@@ -1,0 +1,66 @@
+package main
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/standbyd/standbyd/supervisor"
+)
+
+// TestWaitInVain: a wait ends at once where only a command helps, and goes on
+// where the role heals by itself in time.
+func TestWaitInVain(t *testing.T) {
+	now := time.Now()
+	soon, late := now.Add(2*time.Second), now.Add(time.Minute)
+	limit := now.Add(10 * time.Second)
+	led := func(w supervisor.WorkerStatus) supervisor.RoleStatus {
+		return supervisor.RoleStatus{Name: "kv", State: supervisor.RoleLed, Leader: "kv-0", LeaderPID: 7,
+			Workers: []supervisor.WorkerStatus{{Name: "kv-0", PID: 7, State: supervisor.WorkerLeader, Ready: true}, w}}
+	}
+	unled := func(state supervisor.RoleState, edit func(*supervisor.RoleStatus)) supervisor.RoleStatus {
+		r := supervisor.RoleStatus{Name: "kv", State: state, Why: "look", Workers: []supervisor.WorkerStatus{{Name: "kv-0", PID: 8, State: supervisor.WorkerStandby}}}
+		if edit != nil {
+			edit(&r)
+		}
+		return r
+	}
+	stopped := supervisor.WorkerStatus{Name: "kv-1", State: supervisor.WorkerStopped, StaysStopped: true, Why: "was stopped"}
+	failed := func(at *time.Time) supervisor.WorkerStatus {
+		return supervisor.WorkerStatus{Name: "kv-1", State: supervisor.WorkerFailed, RetryAt: at, Why: "ended"}
+	}
+	paused := func(until *time.Time) func(*supervisor.RoleStatus) {
+		return func(r *supervisor.RoleStatus) { r.Pause = &supervisor.PauseStatus{Role: "kv", Until: until} }
+	}
+	held := func(r *supervisor.RoleStatus) { r.Budget.HeldUntil = &late }
+	for name, c := range map[string]struct {
+		role  supervisor.RoleStatus
+		what  string
+		until time.Time
+		want  string // empty: it goes on
+	}{
+		"paused":                       {unled(supervisor.RolePaused, paused(nil)), "leader", time.Time{}, "it is paused: look"},
+		"paused beyond the limit":      {unled(supervisor.RolePaused, paused(&late)), "leader", limit, "it is paused"},
+		"paused within the limit":      {unled(supervisor.RolePaused, paused(&soon)), "leader", limit, ""},
+		"paused for a while, no limit": {unled(supervisor.RolePaused, paused(&late)), "leader", time.Time{}, ""},
+		"held beyond the limit":        {unled(supervisor.RoleHeld, held), "ready", limit, "it is held: look"},
+		"held, no limit":               {unled(supervisor.RoleHeld, held), "leader", time.Time{}, ""},
+		"vacant":                       {unled(supervisor.RoleVacant, nil), "leader", limit, ""},
+		"starting": {unled(supervisor.RoleStarting, func(r *supervisor.RoleStatus) {
+			r.Workers[0] = supervisor.WorkerStatus{State: supervisor.WorkerStopped}
+		}), "leader", limit, ""},
+		"all stopped":                   {unled(supervisor.RoleStopped, func(r *supervisor.RoleStatus) { r.Workers[0] = stopped }), "leader", time.Time{}, "kv-1 is stopped: was stopped"},
+		"all failed":                    {unled(supervisor.RoleStarting, func(r *supervisor.RoleStatus) { r.Workers[0] = failed(&late) }), "leader", limit, "standbyd start kv-1"},
+		"stopped with its supervisor":   {unled(supervisor.RoleStopped, func(r *supervisor.RoleStatus) { r.Workers[0], r.Closing = stopped, true }), "leader", limit, ""},
+		"a standby stopped, for ready":  {led(stopped), "ready", time.Time{}, "kv-1 is stopped"},
+		"a standby failed":              {led(failed(&late)), "ready", limit, "kv-1 is failed: ended; `standbyd start kv-1`"},
+		"a standby failed, soon tried":  {led(failed(&soon)), "ready", limit, ""},
+		"a standby failed, no limit":    {led(failed(&late)), "ready", time.Time{}, ""},
+		"a place that is about to fill": {led(supervisor.WorkerStatus{Name: "kv-1", State: supervisor.WorkerStopped}), "ready", limit, ""},
+	} {
+		got := inVain(c.role, c.what, c.until)
+		if (got == "") != (c.want == "") || !strings.Contains(got, c.want) {
+			t.Errorf("%s: %q, want %q", name, got, c.want)
+		}
+	}
+}
