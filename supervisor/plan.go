@@ -71,6 +71,8 @@ type Change struct {
 	Old  string `json:"old,omitempty"`
 	New  string `json:"new,omitempty"`
 	Cost Cost   `json:"cost"`
+	// Scaled: the old value is none of a config, but what Scale was told.
+	Scaled bool `json:"scaled,omitempty"`
 }
 
 // RolePlan is what happens to one role.

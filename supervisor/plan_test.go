@@ -34,16 +34,16 @@ func TestDifferences(t *testing.T) {
 	}{
 		"nothing":          {func(c *RoleConfig) {}, nil},
 		"nil for empty":    {func(c *RoleConfig) { c.WorkerOptions, c.Listen = map[int]WorkerOptions{}, []ListenConfig{} }, nil},
-		"a timer":          {func(c *RoleConfig) { c.StopTimeout = time.Minute }, []Change{{"kv", "stop_timeout", "10s", "1m0s", CostNothing}}},
-		"arguments":        {func(c *RoleConfig) { c.Command = []string{"/bin/kv", "-v"} }, []Change{{"kv", "command", "/bin/kv", "/bin/kv -v", CostRoll}}},
-		"hidden values":    {func(c *RoleConfig) { c.Env = map[string]string{"KEY": "other", "SAME": "1", "NEW": "x"} }, []Change{{"kv", "env", "KEY", "KEY NEW", CostRoll}}},
-		"more workers":     {func(c *RoleConfig) { c.Workers = 5 }, []Change{{"kv", "workers", "3", "5", CostScale}}},
-		"the segment":      {func(c *RoleConfig) { c.Grace = 20 }, []Change{{"kv", "grace", "10", "20", CostRole}}},
-		"another plugin":   {func(c *RoleConfig) { c.Hooks = []NamedHooks{{Name: "b", Version: "1"}} }, []Change{{"kv", "plugin", "a", "b", CostPlugins}}},
-		"a plugin's table": {func(c *RoleConfig) { c.Hooks = []NamedHooks{{Name: "a", Version: "2"}} }, []Change{{"kv", "plugin", "a", "a", CostPlugins}}},
-		"a limit":          {func(c *RoleConfig) { c.Confine.Nice = &nice }, []Change{{"kv", "nice", "", "5", CostRoll}}},
+		"a timer":          {func(c *RoleConfig) { c.StopTimeout = time.Minute }, []Change{{"kv", "stop_timeout", "10s", "1m0s", CostNothing, false}}},
+		"arguments":        {func(c *RoleConfig) { c.Command = []string{"/bin/kv", "-v"} }, []Change{{"kv", "command", "/bin/kv", "/bin/kv -v", CostRoll, false}}},
+		"hidden values":    {func(c *RoleConfig) { c.Env = map[string]string{"KEY": "other", "SAME": "1", "NEW": "x"} }, []Change{{"kv", "env", "KEY", "KEY NEW", CostRoll, false}}},
+		"more workers":     {func(c *RoleConfig) { c.Workers = 5 }, []Change{{"kv", "workers", "3", "5", CostScale, false}}},
+		"the segment":      {func(c *RoleConfig) { c.Grace = 20 }, []Change{{"kv", "grace", "10", "20", CostRole, false}}},
+		"another plugin":   {func(c *RoleConfig) { c.Hooks = []NamedHooks{{Name: "b", Version: "1"}} }, []Change{{"kv", "plugin", "a", "b", CostPlugins, false}}},
+		"a plugin's table": {func(c *RoleConfig) { c.Hooks = []NamedHooks{{Name: "a", Version: "2"}} }, []Change{{"kv", "plugin", "a", "a", CostPlugins, false}}},
+		"a limit":          {func(c *RoleConfig) { c.Confine.Nice = &nice }, []Change{{"kv", "nice", "", "5", CostRoll, false}}},
 		"two": {func(c *RoleConfig) { c.Failovers, c.Listen = 9, []ListenConfig{{Name: "http", Address: ":80"}} },
-			[]Change{{"kv", "failovers", "5", "9", CostNothing}, {"kv", "listen", "", "http = :80", CostRoll}}},
+			[]Change{{"kv", "failovers", "5", "9", CostNothing, false}, {"kv", "listen", "", "http = :80", CostRoll, false}}},
 	} {
 		before, after := base(), base()
 		c.edit(&after)

@@ -90,6 +90,9 @@ func (s *Supervisor) plan(next []nextRole) Plan {
 			continue
 		}
 		changes := differences(&old[at], &n.RoleConfig)
+		for k := range changes {
+			changes[k].Scaled = changes[k].Cost == CostScale && s.isScaled(n.Name)
+		}
 		p.Changes = append(p.Changes, changes...)
 		if r := s.role(n.Name); r != nil {
 			if plan, something := planRole(changes, &n.RoleConfig, r.published.Load()); something {
@@ -248,6 +251,14 @@ func (s *Supervisor) changeOne(ctx context.Context, verb, roleName string, edit 
 	return rolled, nil
 }
 
+// isScaled tells whether a role has a number of workers that Scale has set.
+func (s *Supervisor) isScaled(roleName string) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	_, scaled := s.scaled[roleName]
+	return scaled
+}
+
 // current are the configs at work, in the order of status.
 func (s *Supervisor) current() []RoleConfig {
 	s.mu.Lock()
@@ -260,8 +271,23 @@ func (s *Supervisor) rememberOne(c RoleConfig) {
 	defer s.mu.Unlock()
 	for i := range s.configs {
 		if s.configs[i].Name == c.Name {
+			s.noteScale(c.Name, s.configs[i].Workers, c.Workers)
 			s.configs[i] = c
 		}
+	}
+}
+
+// noteScale is told that a role has another number of workers than before, and
+// not by its config. Called with mu held.
+func (s *Supervisor) noteScale(roleName string, before, now int) {
+	if _, already := s.scaled[roleName]; !already && now != before {
+		if s.scaled == nil {
+			s.scaled = map[string]int{}
+		}
+		s.scaled[roleName] = before
+	}
+	if s.scaled[roleName] == now {
+		delete(s.scaled, roleName)
 	}
 }
 
@@ -274,6 +300,11 @@ func (s *Supervisor) remember(next []nextRole, results []RoleReloaded) {
 	}
 	old := s.configs
 	s.configs = nil
+	for name := range s.scaled {
+		if place(name) < 0 {
+			delete(s.scaled, name)
+		}
+	}
 	for _, n := range next {
 		at := slices.IndexFunc(old, func(c RoleConfig) bool { return c.Name == n.Name })
 		refused := slices.ContainsFunc(results, func(r RoleReloaded) bool { return r.Role == n.Name && r.Error != "" && !r.begun })
@@ -286,6 +317,7 @@ func (s *Supervisor) remember(next []nextRole, results []RoleReloaded) {
 			s.configs = append(s.configs, kept)
 			continue
 		}
+		delete(s.scaled, n.Name)
 		if slices.ContainsFunc(s.roles, func(r *roleLoop) bool { return r.config.Name == n.Name }) {
 			s.configs = append(s.configs, n.RoleConfig)
 		}

@@ -46,9 +46,10 @@ type Supervisor struct {
 	mu      sync.Mutex
 	ran     bool
 	running bool
-	ending  bool         // no further role may begin
-	roles   []*roleLoop  // in the order of the config; replaced, never written
-	configs []RoleConfig // at work now, in the same order
+	ending  bool           // no further role may begin
+	roles   []*roleLoop    // in the order of the config; replaced, never written
+	configs []RoleConfig   // at work now, in the same order
+	scaled  map[string]int // what the config says of workers, for the roles that have another number by Scale
 
 	// Set by Run before the first role runs.
 	groups  groups

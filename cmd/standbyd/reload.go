@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"reflect"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -114,29 +115,54 @@ would be done and why; 'reload' does just that. A broken file changes nothing.`,
 		if err != nil {
 			return err
 		}
-		done, err := client.Reload(ctx, *plan)
-		if err != nil && len(done.Roles) == 0 {
+		if f.json() && !*plan {
+			done, err := client.Reload(ctx, false)
+			if err != nil && len(done.Roles) == 0 {
+				return err
+			}
+			return errors.Join(err, printJSON(a.stdout, done))
+		}
+		planned, err := client.Reload(ctx, true)
+		if err != nil {
 			return err
 		}
 		if f.json() {
-			var werr error
-			if *plan {
-				werr = printJSON(a.stdout, done.Plan)
-			} else {
-				werr = printJSON(a.stdout, done)
-			}
-			return errors.Join(err, werr)
+			return printJSON(a.stdout, planned.Plan)
 		}
 		var text strings.Builder
-		printChanges(&text, done.Plan)
+		printChanges(&text, planned.Plan)
 		if *plan {
-			printPlan(&text, done.Plan)
-		} else {
-			printReloaded(&text, done)
+			printPlan(&text, planned.Plan)
+			return writeErr(io.WriteString(a.stdout, text.String()))
 		}
-		_, werr := io.WriteString(a.stdout, text.String())
-		return errors.Join(err, writeErr(0, werr))
+		// What differs first: what follows may take its time.
+		if err := writeErr(io.WriteString(a.stdout, text.String())); err != nil {
+			return err
+		}
+		return a.reload(ctx, client, planned.Plan)
 	})
+}
+
+// reload applies what was planned and tells how it goes.
+func (a *app) reload(ctx context.Context, client *api.Client, plan supervisor.Plan) error {
+	var done supervisor.Reloaded
+	concerned := func(e supervisor.Event) bool {
+		return slices.ContainsFunc(plan.Roles, func(r supervisor.RolePlan) bool { return r.Role == e.Role })
+	}
+	err := a.narrate(ctx, client, concerned, func() (err error) {
+		done, err = client.Reload(ctx, false)
+		return err
+	})
+	if err != nil && len(done.Roles) == 0 {
+		return err
+	}
+	var text strings.Builder
+	if !slices.Equal(plan.Changes, done.Plan.Changes) {
+		fmt.Fprintln(&text, "the config has changed meanwhile; what was applied:")
+		printChanges(&text, done.Plan)
+	}
+	printReloaded(&text, done)
+	return errors.Join(err, writeErr(io.WriteString(a.stdout, text.String())))
 }
 
 func printChanges(w io.Writer, p supervisor.Plan) {
@@ -155,6 +181,8 @@ func printChanges(w io.Writer, p supervisor.Plan) {
 			fmt.Fprintf(w, "%s: is no longer in the config\n", where)
 		case c.Cost == supervisor.CostDaemon:
 			fmt.Fprintf(w, "%s: %s: %s -> %s: left as it is until standbyd itself is restarted (workers go on meanwhile)\n", where, c.Key, quoted(c.Old), quoted(c.New))
+		case c.Scaled:
+			fmt.Fprintf(w, "%s: %s: %s by scale -> %s by the file\n", where, c.Key, c.Old, c.New)
 		default:
 			fmt.Fprintf(w, "%s: %s: %s -> %s\n", where, c.Key, quoted(c.Old), quoted(c.New))
 		}
@@ -244,7 +272,11 @@ reload or restart of standbyd, which take the number from the config file.`,
 		if err != nil {
 			return err
 		}
-		done, err := client.Scale(ctx, args[0], n)
+		var done supervisor.Rolled
+		err = a.narrateOf(ctx, client, f, args[0], func() (err error) {
+			done, err = client.Scale(ctx, args[0], n)
+			return err
+		})
 		return a.sayRolled(f, done, err)
 	})
 }

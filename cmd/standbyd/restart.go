@@ -63,7 +63,11 @@ of names ('kv*', 'kv/*').`}
 		var failed []error
 		if rolling, err := c.Flags().GetBool(rollingFlag); err == nil && rolling {
 			for _, t := range targets {
-				done, err := client.RestartRolling(ctx, t)
+				var done supervisor.Rolled
+				err := a.narrateOf(ctx, client, f, t, func() (err error) {
+					done, err = client.RestartRolling(ctx, t)
+					return err
+				})
 				failed = append(failed, a.sayRolled(f, done, err))
 			}
 			return errors.Join(failed...)
