@@ -23,8 +23,9 @@ import (
 // How a leader that is asked to stop treats its connections. Together they
 // stay well below the role's default drain_timeout of 5 s.
 const (
-	linger      = 500 * time.Millisecond // for the next request on a busy connection, which is told to be the last
-	busy        = time.Second            // since a connection's last request; one that is idle for longer is just closed
+	linger      = time.Second            // for the next request on a busy connection, which is told to be the last
+	busy        = time.Second            // since a connection's last request; one that is idle for longer is just closed,
+	settle      = 200 * time.Millisecond // but not while clients go through those that they keep: this long since the last request
 	firstWait   = time.Second            // for the first request on a connection just accepted
 	drainAnswer = 3 * time.Second        // for requests under way
 )
@@ -48,6 +49,7 @@ type server struct {
 	draining atomic.Bool
 	mu       sync.Mutex
 	conns    map[net.Conn]connection
+	asked    time.Time     // when a request began last
 	changed  chan struct{} // has a token after conns changed
 }
 
@@ -72,7 +74,11 @@ func (s *server) serve(ctx context.Context, ln net.Listener) error {
 		ErrorLog:          s.log,
 	}
 	failed := make(chan error, 1)
-	go func() { failed <- srv.Serve(ln) }()
+	accepted := make(chan struct{}) // whoever was, is tracked
+	go func() {
+		failed <- srv.Serve(ln)
+		close(accepted)
+	}()
 	var err error
 	select {
 	case <-ctx.Done():
@@ -83,14 +89,14 @@ func (s *server) serve(ctx context.Context, ln net.Listener) error {
 	}
 	s.draining.Store(true)
 	ln.Close()
+	<-accepted
 	s.drain(srv)
 	return err
 }
 
+// drain leaves the rest to Shutdown, which drops every request that it has not
+// begun to answer by then: so whoever may still send one is waited for before.
 func (s *server) drain(srv *http.Server) {
-	s.tellBusy()
-	limit, cancel := context.WithTimeout(context.Background(), drainAnswer)
-	defer cancel()
 	s.mu.Lock()
 	for c, now := range s.conns {
 		if now.state == http.StateNew {
@@ -98,6 +104,9 @@ func (s *server) drain(srv *http.Server) {
 		}
 	}
 	s.mu.Unlock()
+	s.tellBusy()
+	limit, cancel := context.WithTimeout(context.Background(), drainAnswer)
+	defer cancel()
 	if srv.Shutdown(limit) != nil {
 		srv.Close()
 	}
@@ -105,31 +114,47 @@ func (s *server) drain(srv *http.Server) {
 
 // tellBusy waits until every client that sends one request after the other has
 // heard of the end in an answer. One whose connection was closed between two
-// requests may have sent the next already, and could not know what became of it.
+// requests may have sent the next already, and could not know what became of
+// it. A client that has heard takes the next connection that it keeps, even
+// one that was idle for long.
 func (s *server) tellBusy() {
 	began := time.Now()
 	limit := time.NewTimer(linger)
 	defer limit.Stop()
-	for s.untold(began.Add(-busy)) > 0 {
+	for {
+		untold, idle, asked := s.untold(began.Add(-busy))
+		quiet := time.Until(asked.Add(settle))
+		if untold == 0 && (idle == 0 || quiet <= 0) {
+			return
+		}
+		var settled <-chan time.Time
+		if untold == 0 {
+			settled = time.After(quiet)
+		}
 		select {
 		case <-s.changed:
+		case <-settled:
 		case <-limit.C:
 			return
 		}
 	}
 }
 
-// untold counts the connections that were busy after then: under a request, or
-// between two. One that was told is closed with its answer.
-func (s *server) untold(then time.Time) (n int) {
+// untold counts the connections that are under a request, before their first,
+// or were busy after then; and those that are idle in any case. One that was
+// told is closed with its answer. asked is when the last request began.
+func (s *server) untold(then time.Time) (n, idle int, asked time.Time) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for _, now := range s.conns {
-		if now.state == http.StateActive || now.state == http.StateIdle && now.since.After(then) {
+		if now.state == http.StateIdle {
+			idle++
+		}
+		if now.state != http.StateIdle || now.since.After(then) {
 			n++
 		}
 	}
-	return n
+	return n, idle, s.asked
 }
 
 func (s *server) track(c net.Conn, state http.ConnState) {
@@ -138,6 +163,9 @@ func (s *server) track(c net.Conn, state http.ConnState) {
 		delete(s.conns, c)
 	} else {
 		s.conns[c] = connection{state, time.Now()}
+	}
+	if state == http.StateActive {
+		s.asked = time.Now()
 	}
 	s.mu.Unlock()
 	select {

@@ -320,3 +320,62 @@ func TestDrainTellsBusyClients(t *testing.T) {
 		t.Error(err)
 	}
 }
+
+// A client that keeps more connections than it needs goes through them as one
+// after the other is told to be over, also through those that were idle for
+// long: none of its requests meets one that is just being closed.
+func TestDrainWithSpareConnections(t *testing.T) {
+	for range 5 {
+		k := newSocket(t)
+		s, stop := k.lead()
+		tr := &http.Transport{MaxIdleConnsPerHost: 100}
+		c := &http.Client{Transport: tr, Timeout: 60 * time.Second}
+		var failed atomic.Int64
+		var all sync.WaitGroup
+		put := func(i int) {
+			req, _ := http.NewRequest("PUT", k.url(fmt.Sprintf("/kv/%d", i)), strings.NewReader("1"))
+			res, err := c.Do(req)
+			if err != nil {
+				if failed.Add(1) < 4 {
+					t.Errorf("request %d: %v", i, err)
+				}
+				return
+			}
+			res.Body.Close()
+		}
+		for i := range 60 { // at once, so that each has its own
+			all.Go(func() { put(i) })
+		}
+		all.Wait()
+		s.mu.Lock()
+		for conn, now := range s.conns { // they were idle for long
+			now.since = now.since.Add(-2 * busy)
+			s.conns[conn] = now
+		}
+		s.mu.Unlock()
+		end := make(chan struct{})
+		sending := make(chan struct{})
+		go func() {
+			defer close(sending)
+			for i := 100; ; i++ {
+				select {
+				case <-end:
+					return
+				case <-time.After(time.Millisecond):
+				}
+				all.Go(func() { put(i) })
+			}
+		}()
+		for i := 0; i < 20; i++ {
+			time.Sleep(time.Millisecond)
+		}
+		if err := stop(); err != nil {
+			t.Error(err)
+		}
+		k.lead() // who waits in the backlog
+		close(end)
+		<-sending
+		all.Wait()
+		tr.CloseIdleConnections()
+	}
+}
