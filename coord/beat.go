@@ -56,7 +56,7 @@ func (m *Member) beatLoop(up chan struct{}) {
 
 // sleepOn waits for an event of the seat, for d at most.
 func (m *Member) sleepOn(count uint32, d time.Duration) {
-	if m.gone.Load() == nil && m.seat.WaitEvent(count, d) == nil {
+	if m.gone.Load() == nil && m.seat.WaitPatient(count, d) == nil {
 		return
 	}
 	// The segment is gone, or the system has no way to wait.
@@ -72,13 +72,13 @@ func (m *Member) sleepOn(count uint32, d time.Duration) {
 // is noticed, and gives it its pace. What it returns undoes both.
 func (m *Member) keepThread() (undo func()) {
 	var ways uint64
-	slow, err := proc.HurryThread(proc.Pace(m.params.Scheduling))
+	hurry, err := proc.HurryThread(proc.Pace(m.params.Scheduling))
 	if err == nil {
 		ways |= paceWays[m.params.Scheduling]
 	}
-	var hold *shm.RobustHold
 	if m.detect.robust {
-		if hold, err = m.seat.HoldRobust(); err == nil {
+		if hold, err := m.seat.HoldRobust(); err == nil {
+			m.hold = hold
 			ways |= shm.WayRobust
 		}
 	}
@@ -90,10 +90,11 @@ func (m *Member) keepThread() (undo func()) {
 	}
 	m.seat.SetWays(ways)
 	return func() {
-		if hold != nil {
-			hold.Drop(m.trouble() == nil)
+		if m.hold != nil {
+			m.hold.Drop(m.trouble() == nil)
 		}
-		slow()
+		hurry.Round()
+		hurry.Slow()
 	}
 }
 
@@ -140,6 +141,11 @@ func (m *Member) pass(b *beater, now int64) time.Duration {
 	if l := m.current.Load(); l != nil {
 		m.obey(l)
 		m.apply(l, judge(m.see(l, b, now, false)))
+		if m.hold != nil {
+			// Should this process die now, its heir is to be woken before
+			// anybody else needs the processors.
+			m.hold.First(heir(m.table.Members(), epoch, m.params.Grace))
+		}
 	}
 	m.watchSupervisor(&b.supervisor)
 	if epoch != b.epoch {

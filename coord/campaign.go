@@ -36,6 +36,7 @@ func (m *Member) Campaign(ctx context.Context) (*Leadership, error) {
 		m.busy.Store(false)
 		return nil, fmt.Errorf("campaign: %w", err)
 	}
+	l.watch.drop()
 	m.notify.say(sayLook | sayActive)
 	return l, nil
 }
@@ -53,6 +54,7 @@ func (m *Member) campaign(ctx, leading context.Context, managed bool, rest *paus
 		}
 		l.cancel(err)
 		m.give(l)
+		l.watch.drop()
 		if err := m.stopped(ctx); err != nil {
 			return nil, err
 		}
@@ -67,19 +69,34 @@ func (m *Member) campaign(ctx, leading context.Context, managed bool, rest *paus
 
 // attain claims and gets promoted. On an error, a leadership that it returns
 // is to be given back. The goroutine keeps its thread meanwhile, at the pace
-// that the segment asks for, and gives both up before anybody leads: then the
-// worker's code can run on that very thread, without a wake in between.
+// that the segment asks for, and gives it up before anybody leads: then the
+// worker's code can run on that very thread, without a wake in between, and
+// keeps the pace for its first moment, in which everybody else wakes up and
+// wants to have the processor.
 func (m *Member) attain(ctx, leading context.Context, managed bool) (*Leadership, error) {
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
-	slow, _ := proc.HurryThread(proc.Pace(m.params.Scheduling)) // the beat goroutine says what is not permitted
-	defer slow()
-	l, err := m.claim(ctx, leading, managed)
-	if err != nil {
-		return nil, err
+	if m.slows != nil && m.slows.Stop() {
+		m.slow() // it may be this very thread
 	}
-	return l, m.promote(ctx, l)
+	hurry, _ := proc.HurryThread(proc.Pace(m.params.Scheduling)) // the beat goroutine says what is not permitted
+	defer hurry.Round()
+	l, err := m.claim(ctx, leading, managed)
+	if err == nil {
+		err = m.promote(ctx, l)
+	}
+	if err != nil {
+		hurry.Slow()
+		return l, err
+	}
+	m.slow = hurry.Slow
+	m.slows = time.AfterFunc(paceLasts, m.slow)
+	return l, nil
 }
+
+// paceLasts is for how long a leader's first thread keeps the pace of a
+// campaign.
+const paceLasts = 2 * time.Millisecond
 
 // stopped is why there is nothing more to contend for, nil if there is.
 func (m *Member) stopped(ctx context.Context) error {
@@ -96,12 +113,16 @@ func (m *Member) stopped(ctx context.Context) error {
 
 // claim waits for this member's turn and takes the lease. Every wake judges
 // the whole condition again: the control word, vacant, proven dead, stale.
-func (m *Member) claim(ctx, leading context.Context, managed bool) (*Leadership, error) {
+func (m *Member) claim(ctx, leading context.Context, managed bool) (l *Leadership, err error) {
 	var (
 		w    watch
 		turn turn
 	)
-	defer func() { w.drop() }()
+	defer func() {
+		if l == nil { // else the leadership drops it, when the work has begun
+			w.drop()
+		}
+	}()
 	defer context.AfterFunc(ctx, m.stir)()
 	defer m.race(false)
 	for {
@@ -140,6 +161,11 @@ func (m *Member) claim(ctx, leading context.Context, managed bool) (*Leadership,
 		} else if in && w.hinted != 0 && w.attend(m, count, m.before()) {
 			continue
 		}
+		if m.rehearse() {
+			continue
+		}
+		w.settle()
+		w.near = m.near(in)
 		m.rest(&w, count, wait)
 	}
 }
@@ -147,7 +173,7 @@ func (m *Member) claim(ctx, leading context.Context, managed bool) (*Leadership,
 // rest blocks the campaign's thread until the seat's event count has moved on,
 // the vigil has fired or d has passed (0: no limit). It may return early.
 func (m *Member) rest(w *watch, count uint32, d time.Duration) {
-	if w.vigil.Keeps() && w.ear == nil {
+	if w.near && w.vigil.Keeps() && w.ear == nil {
 		err := m.seat.WaitEventOr(&w.vigil, count, d)
 		if err == nil {
 			return
@@ -157,6 +183,15 @@ func (m *Member) rest(w *watch, count uint32, d time.Duration) {
 	if m.seat.WaitEvent(count, d) != nil {
 		time.Sleep(max(m.params.Tick/16, time.Millisecond)) // no way to wait for an event here
 	}
+}
+
+// near reports whether this member is to be woken by the owner's death itself:
+// the first candidate and the second, which steps in if the first does not.
+// More would only be in their way; they are woken by the next leader, by the
+// supervisor, or with the next tick.
+func (m *Member) near(in bool) bool {
+	all := m.detect.pidfd && m.detect.tick
+	return !all || in && m.before() <= 1
 }
 
 // race tells the others whether this member would claim now.
@@ -173,6 +208,7 @@ func (m *Member) won(parent context.Context, managed bool, w *watch, g election.
 	l := newLeadership(parent, m, g)
 	l.managed = managed
 	l.before = m.predecessor(w, g)
+	l.watch = *w
 	m.current.Store(l)
 	select {
 	case <-m.closing: // Close may have looked before the store

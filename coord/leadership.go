@@ -26,6 +26,7 @@ type Leadership struct {
 	drainFrom atomic.Int64 // CLOCK_MONOTONIC ns of the end of ctx, 0 before
 	ledAt     time.Time
 	before    Predecessor
+	watch     watch // on the owner before, to be dropped once the work has begun
 	giving    atomic.Bool
 	over      chan struct{} // closed when the lease was given back
 }

@@ -7,6 +7,7 @@ import (
 	"os"
 	"sync"
 	"sync/atomic"
+	"time"
 
 	"github.com/standbyd/standbyd/coord/election"
 	"github.com/standbyd/standbyd/coord/heartbeat"
@@ -31,6 +32,7 @@ type Member struct {
 	listeners []heldListener
 
 	launchedBy supervisorSeat
+	hold       *shm.RobustHold // the beat goroutine's; nil: there is none
 	detect     detection
 
 	notify   notifier
@@ -41,7 +43,10 @@ type Member struct {
 	left      bool       // the seat was given back; its words are another's
 	ready     atomic.Bool
 	candidate atomic.Pointer[Candidate]
-	racing    bool                       // as the seat says; the campaign's goroutine alone
+	racing    bool        // as the seat says; the campaign's goroutine alone
+	slows     *time.Timer // ends a campaign's pace by slow; the campaign's goroutine alone
+	slow      func()
+	rehearsed bool                       // see rehearse; the campaign's goroutine alone
 	busy      atomic.Bool                // Run or Campaign is under way, or its leadership lasts
 	underWay  sync.Mutex                 // held by Run, and by Campaign until it returns
 	current   atomic.Pointer[Leadership] // from the claim to the release

@@ -25,13 +25,28 @@ func place(me int, members []heartbeat.Member, epoch, grace uint64) int {
 	}
 	n := 0
 	for i := range members {
-		o := &members[i]
-		if o.Seat == me || !o.Ready || !o.Racing || o.Candidate.NoFailover || int64(epoch-o.BeatEpoch) > int64(grace) {
-			continue
-		}
-		if o.Before(*mine) {
+		if o := &members[i]; o.Seat != me && runs(o, epoch, grace) && o.Before(*mine) {
 			n++
 		}
 	}
 	return n
+}
+
+// heir is the seat of the candidate that goes first, -1 if there is none. Pure.
+func heir(members []heartbeat.Member, epoch, grace uint64) int {
+	var first *heartbeat.Member
+	for i := range members {
+		if o := &members[i]; runs(o, epoch, grace) && (first == nil || o.Before(*first)) {
+			first = o
+		}
+	}
+	if first == nil {
+		return -1
+	}
+	return first.Seat
+}
+
+// runs reports whether o is a candidate that is likely to act.
+func runs(o *heartbeat.Member, epoch, grace uint64) bool {
+	return o.Ready && o.Racing && !o.Candidate.NoFailover && int64(epoch-o.BeatEpoch) <= int64(grace)
 }

@@ -25,4 +25,10 @@ func TestPlace(t *testing.T) {
 			t.Errorf("seat %d has %d before it, want %d", seat, got, want)
 		}
 	}
+	if got := heir(members, epoch, grace); got != 3 {
+		t.Errorf("the heir is in seat %d, want 3", got)
+	}
+	if got := heir(members[:1], epoch, grace); got != -1 {
+		t.Errorf("nobody is a candidate, and the heir is in seat %d", got)
+	}
 }

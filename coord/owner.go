@@ -26,9 +26,11 @@ type watch struct {
 	handle *proc.Handle  // nil: unknown, dead already, or not to be seen from here
 	stop   chan struct{} // ends the goroutine that waits for the handle, nil: there is none
 	vigil  heartbeat.Vigil
-	ear    *ear  // waits for the vigil where the campaign cannot
-	hinted int64 // when the hint was noticed, CLOCK_MONOTONIC ns; 0 not
-	dead   bool  // proven, as far as the segment asks for
+	near   bool   // the vigil is to wake the campaign
+	ear    *ear   // waits for the vigil where the campaign cannot
+	hinted int64  // when the hint was noticed, CLOCK_MONOTONIC ns; 0 not
+	dead   bool   // proven, as far as the segment asks for
+	past   *watch // on who owned before, to be dropped when there is time; nil: none
 }
 
 // follow turns to the owner of term. The same owner is not looked up again,
@@ -43,8 +45,8 @@ func (w *watch) follow(m *Member, pid uint32, term uint64) {
 	if w.pid == pid && w.term == term && (pid == 0 || w.id != (proc.Identity{})) {
 		return
 	}
-	w.drop()
-	*w = watch{pid: pid, term: term}
+	w.leave()
+	w.pid, w.term = pid, term
 	if pid == 0 || pid == m.pid {
 		return
 	}
@@ -188,8 +190,28 @@ func enough(proof uint8, v proc.Verdict) bool {
 	return v == proc.Gone || v == proc.Exiting && proof == shm.ProofExiting
 }
 
+// leave turns away from the process and keeps what is held of it, since to let
+// go takes time that a claim is in need of, until settle.
+func (w *watch) leave() {
+	w.settle()
+	old := *w
+	*w = watch{}
+	if old.ear != nil || old.stop != nil || old.handle != nil {
+		w.past = &old
+	}
+}
+
+// settle lets go what leave kept.
+func (w *watch) settle() {
+	if w.past != nil {
+		w.past.drop()
+		w.past = nil
+	}
+}
+
 // drop lets the process go.
 func (w *watch) drop() {
+	w.settle()
 	if w.ear != nil {
 		w.ear.close()
 		w.ear = nil

@@ -95,7 +95,9 @@ var errGoexit = errors.New("lead ended its goroutine")
 // has returned: with the error of lead, and with the cause for which the
 // context had ended by then, nil if lead returned of its own. The code runs on
 // goroutines of its own, so that nothing above Run can catch a panic and leave
-// half a leader behind.
+// half a leader behind. Where lead is all there is, its goroutine gives the
+// lease back itself: whoever is to follow need not wait until the scheduler has
+// come to another one.
 func (m *Member) perform(l *Leadership, lead func(context.Context, *Leadership) error) (err, cause error) {
 	c := m.opts.callbacks
 	if c == nil {
@@ -104,35 +106,50 @@ func (m *Member) perform(l *Leadership, lead func(context.Context, *Leadership) 
 	if lead == nil {
 		lead = func(ctx context.Context, _ *Leadership) error { <-ctx.Done(); return nil }
 	}
-	beside := make(chan error, 1)
+	beside, done := make(chan error, 1), make(chan error, 1)
 	if c.OnStartedLeading != nil {
-		spawn(beside, func() error { c.OnStartedLeading(l.ctx); return nil })
+		spawn(beside, func() error { c.OnStartedLeading(l.ctx); return nil }, nil)
 	} else {
 		beside <- nil
 	}
-	done := make(chan error, 1)
-	spawn(done, func() error { return lead(l.ctx, l) })
+	spawn(done, func() error { return lead(l.ctx, l) }, func() {
+		// Asked by Err, which takes no lock: whoever ends a context holds its
+		// lock until everybody has been told, lead being the first of them.
+		told := l.ctx.Err() != nil
+		if !told {
+			l.cancel(ErrResigned)
+		}
+		if c.OnStartedLeading == nil && c.OnStoppedLeading == nil {
+			m.give(l)
+		}
+		if told {
+			cause = context.Cause(l.ctx)
+		}
+	})
 	// lead first, on this very thread; what others are to hear comes after.
 	runtime.Gosched()
 	m.notify.say(sayLook | sayActive)
+	l.watch.drop()
 	err = <-done
-	cause = context.Cause(l.ctx)
-	l.cancel(ErrResigned)
 	<-beside
 	if c.OnStoppedLeading != nil {
-		spawn(done, func() error { c.OnStoppedLeading(); return nil })
+		spawn(done, func() error { c.OnStoppedLeading(); return nil }, nil)
 		<-done
 	}
 	return err, cause
 }
 
-// spawn runs f on a goroutine of its own and delivers what it returned.
-func spawn(result chan<- error, f func() error) {
+// spawn runs f on a goroutine of its own, then after unless it is nil, and
+// delivers what f returned.
+func spawn(result chan<- error, f func() error, after func()) {
 	go func() {
 		err := errGoexit
 		defer func() {
 			if r := recover(); r != nil {
 				panic(r) // only Goexit may pass for a return
+			}
+			if after != nil {
+				after()
 			}
 			result <- err
 		}()

@@ -297,7 +297,7 @@ func (e *Election) HandOver(pid uint32, term uint64) (planned bool) {
 	}
 	pause(pointReleaseWake)
 	if c := e.Control(); c.Planned && c.ResignTerm == term && c.Nominee >= 0 && c.Nominee < len(e.seg.Seats) {
-		e.seg.WakeSeat(c.Nominee)
+		e.seg.WakeSeatUrgent(c.Nominee)
 		return true
 	}
 	e.seg.WakeAll()

@@ -21,7 +21,7 @@ const (
 	markSegment = "STANDBYD_SEGMENT="
 )
 
-// treeEvery is how often the process table is read while a tree ends.
+// treeEvery is how often the process table is read at least while a tree ends.
 const treeEvery = 2 * time.Millisecond
 
 // fell kills what a dead predecessor has left running, and waits until all of
@@ -37,7 +37,9 @@ const treeEvery = 2 * time.Millisecond
 //     was moved to another cgroup, and everything where there are none.
 //
 // Whoever was seen once is waited for by its pidfd, since a process that is
-// exiting shows its marks no longer.
+// exiting shows its marks no longer. In between it waits as for a predecessor
+// that was killed: the end of a process that is waited for ends the wait, and
+// what nothing tells of is looked for ever more rarely.
 func (e *Election) fell(ctx context.Context, p Promotion, pid uint32, deadline time.Time) error {
 	marks := []string{markPID + strconv.Itoa(int(pid)), markSegment + e.seg.Path()}
 	group := e.treeGroup(pid)
@@ -47,6 +49,7 @@ func (e *Election) fell(ctx context.Context, p Promotion, pid uint32, deadline t
 			h.Close()
 		}
 	}()
+	begun := time.Now()
 	for clean := 0; ; {
 		if e.seg.Owner.Load() != shm.PackOwner(p.PID, p.Term) {
 			return fmt.Errorf("fence the process tree of pid %d before term %d: %w", pid, p.Term, ErrLost)
@@ -69,8 +72,10 @@ func (e *Election) fell(ctx context.Context, p Promotion, pid uint32, deadline t
 			_ = h.Signal(syscall.SIGKILL) // if it does not work, the wait says so
 		}
 		alive := 0
+		var one *proc.Handle
 		for _, h := range felled {
-			if !e.proven(h.Judge()) {
+			if !e.provenBy(h) {
+				one = h
 				alive++
 			}
 		}
@@ -84,10 +89,16 @@ func (e *Election) fell(ctx context.Context, p Promotion, pid uint32, deadline t
 		if time.Now().After(deadline) {
 			return fmt.Errorf("fence the process tree of pid %d: %d of its processes do not end: %w", pid, alive, ErrFenceTimeout)
 		}
-		select {
-		case <-time.After(treeEvery):
-		case <-ctx.Done():
-			return fmt.Errorf("fence the process tree of pid %d before term %d: %w", pid, p.Term, context.Cause(ctx))
+		if err := context.Cause(ctx); err != nil {
+			return fmt.Errorf("fence the process tree of pid %d before term %d: %w", pid, p.Term, err)
+		}
+		switch again := pauseAfterKill(time.Since(begun)); {
+		case one != nil && e.seg.Params().Proof == shm.ProofGone:
+			one.Pause(treeEvery)
+		case one != nil:
+			one.Pause(again)
+		case held, clean == 0:
+			proc.Pause(again)
 		}
 	}
 }

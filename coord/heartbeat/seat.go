@@ -114,6 +114,16 @@ func (s *Seat) WaitEvent(count uint32, timeout time.Duration) error {
 	return nil
 }
 
+// WaitPatient is WaitEvent for a thread that has no part in taking the lease
+// over: the hand-over to this member as planned does not end it. timeout must
+// be positive.
+func (s *Seat) WaitPatient(count uint32, timeout time.Duration) error {
+	if err := shm.WaitPatient(s.w.Event, count, timeout); err != nil {
+		return fmt.Errorf("wait for an event of seat %d: %w", s.number, err)
+	}
+	return nil
+}
+
 // Interrupt ends a WaitEvent of this seat.
 func (s *Seat) Interrupt() { s.table.Wake(s.number) }
 

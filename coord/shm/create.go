@@ -67,9 +67,7 @@ func create(path string, p Params, init func(*Segment) error) (_ *Segment, err e
 	encodeHeader(m.mem, p, meta)
 	s := &Segment{path: path, file: f, m: m, params: p, geo: g, meta: meta, head: header(m.mem[:offChecksum+4])}
 	if err = s.bind(); err == nil {
-		s.Heartbeat[0].Store(PackHeartbeat(0, 0, false))
-		s.Heartbeat[1].Store(PackHeartbeat(1<<32-1, 0, false))
-		s.TickedAt.Store(uint64(proc.MonoNow()))
+		s.begin()
 		if init != nil {
 			err = init(s)
 		}
@@ -88,6 +86,13 @@ func create(path string, p Params, init func(*Segment) error) (_ *Segment, err e
 		return nil, err
 	}
 	return s, nil
+}
+
+// begin sets the words that do not begin as 0.
+func (s *Segment) begin() {
+	s.Heartbeat[0].Store(PackHeartbeat(0, 0, false))
+	s.Heartbeat[1].Store(PackHeartbeat(1<<32-1, 0, false))
+	s.TickedAt.Store(uint64(proc.MonoNow()))
 }
 
 // writeZeros allocates the blocks of a file where fallocate cannot.

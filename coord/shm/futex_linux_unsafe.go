@@ -4,6 +4,7 @@ package shm
 
 import (
 	"errors"
+	"math"
 	"sync/atomic"
 	"syscall"
 	"time"
@@ -15,8 +16,17 @@ import (
 // The operations of futex(2), without FUTEX_PRIVATE_FLAG: the waiters are in
 // other processes.
 const (
-	futexWait = 0
-	futexWake = 1
+	futexWait       = 0
+	futexWake       = 1
+	futexWaitBitset = 9
+	futexWakeBitset = 10
+)
+
+// Of the 32 bits by which a waker can tell waiters apart: WaitPatient has all
+// but one, every other wait has all.
+const (
+	everybody = 1<<32 - 1
+	impatient = 1
 )
 
 // Wait blocks its thread until the word is woken, no longer holds old, or
@@ -34,6 +44,41 @@ func Wait(word *atomic.Uint32, old uint32, timeout time.Duration) error {
 		return nil
 	}
 	return errors.Join(ErrNotSupported, errno)
+}
+
+// WaitPatient is Wait for who need not hear of what is urgent: WakeUrgent leaves
+// it asleep, Wake does not. timeout must be positive.
+func WaitPatient(word *atomic.Uint32, old uint32, timeout time.Duration) error {
+	ts, err := deadline(timeout)
+	if err != nil {
+		return err
+	}
+	_, _, errno := syscall.Syscall6(unix.SYS_FUTEX, uintptr(unsafe.Pointer(word)), futexWaitBitset, uintptr(old), uintptr(unsafe.Pointer(ts)), 0, everybody&^impatient)
+	switch errno {
+	case 0, syscall.EAGAIN, syscall.EINTR, syscall.ETIMEDOUT:
+		return nil
+	}
+	return errors.Join(ErrNotSupported, errno)
+}
+
+// WakeUrgent wakes all waiters of the word but those of WaitPatient, and says how
+// many there were.
+func WakeUrgent(word *atomic.Uint32) int {
+	woken, _, errno := syscall.Syscall6(unix.SYS_FUTEX, uintptr(unsafe.Pointer(word)), futexWakeBitset, math.MaxInt32, 0, 0, impatient)
+	if errno != 0 {
+		return 0
+	}
+	return int(woken)
+}
+
+// deadline is CLOCK_MONOTONIC in d.
+func deadline(d time.Duration) (*unix.Timespec, error) {
+	var now unix.Timespec
+	if err := unix.ClockGettime(unix.CLOCK_MONOTONIC, &now); err != nil {
+		return nil, errors.Join(ErrNotSupported, err)
+	}
+	t := unix.NsecToTimespec(now.Nano() + int64(d))
+	return &t, nil
 }
 
 // Wake wakes up to n waiters of the word and says how many there were.
@@ -65,12 +110,10 @@ func WaitEither(a *atomic.Uint32, oldA uint32, b *atomic.Uint32, oldB uint32, ti
 	}
 	var ts *unix.Timespec
 	if timeout > 0 {
-		var now unix.Timespec
-		if err := unix.ClockGettime(unix.CLOCK_MONOTONIC, &now); err != nil {
-			return errors.Join(ErrNotSupported, err)
+		var err error
+		if ts, err = deadline(timeout); err != nil {
+			return err
 		}
-		t := unix.NsecToTimespec(now.Nano() + int64(timeout))
-		ts = &t
 	}
 	_, _, errno := syscall.Syscall6(unix.SYS_FUTEX_WAITV, uintptr(unsafe.Pointer(&waiters)), uintptr(len(waiters)), 0,
 		uintptr(unsafe.Pointer(ts)), unix.CLOCK_MONOTONIC, 0)

@@ -23,6 +23,14 @@ func Wait(word *atomic.Uint32, old uint32, timeout time.Duration) error {
 	return nil
 }
 
+// WaitPatient is Wait.
+func WaitPatient(word *atomic.Uint32, old uint32, timeout time.Duration) error {
+	return Wait(word, old, timeout)
+}
+
+// WakeUrgent has nobody to wake: waiters poll.
+func WakeUrgent(*atomic.Uint32) int { return 0 }
+
 // Wake has nobody to wake: waiters poll.
 func Wake(*atomic.Uint32, int) int { return 0 }
 

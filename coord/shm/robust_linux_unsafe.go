@@ -5,6 +5,7 @@ package shm
 import (
 	"errors"
 	"fmt"
+	"sync/atomic"
 	"syscall"
 	"unsafe"
 
@@ -22,6 +23,9 @@ type RobustHold struct {
 	seat   int
 	memory []byte
 	before uintptr // what the thread had registered before
+	head   *robustHead
+	nodes  []uintptr // the links, one for each word of the row
+	first  int       // the word that is fired first
 }
 
 // robustHead is struct robust_list_head of the kernel.
@@ -65,8 +69,29 @@ func (s *Segment) HoldRobust(seat int) (*RobustHold, error) {
 		unix.Munmap(memory)
 		return nil, fmt.Errorf("register a robust list: %w", errors.Join(ErrNotSupported, errno))
 	}
+	h.head, h.nodes = head, nodes
 	s.Seats[seat].Robust.Store(uint64(unix.Gettid()))
 	return h, nil
+}
+
+// First has the word of seat fired before all others; the words of the seats
+// after it come next, round to the one before it. Called on the thread that
+// called HoldRobust, whose end may come after any of the stores: from each
+// state that they leave, the kernel reaches every word (it follows no more than
+// some 2,000 links, and leaves alone what it has fired).
+func (h *RobustHold) First(seat int) {
+	n := len(h.nodes)
+	if seat == h.first || seat < 0 || seat >= n {
+		return
+	}
+	link := func(at *uintptr, to *uintptr) {
+		atomic.StoreUintptr(at, uintptr(unsafe.Pointer(to)))
+	}
+	last, before := &h.nodes[(h.first+n-1)%n], &h.nodes[(seat+n-1)%n]
+	link(last, &h.nodes[h.first])                    // round and round
+	link(&h.head.next, &h.nodes[seat])               // entered elsewhere
+	link(before, (*uintptr)(unsafe.Pointer(h.head))) // and left before that
+	h.first = seat
 }
 
 // Drop takes the registration back: the end of the thread fires nothing any

@@ -8,5 +8,8 @@ type RobustHold struct{}
 // HoldRobust is ErrNotSupported on this system.
 func (s *Segment) HoldRobust(int) (*RobustHold, error) { return nil, ErrNotSupported }
 
+// First does nothing.
+func (h *RobustHold) First(int) {}
+
 // Drop does nothing.
 func (h *RobustHold) Drop(bool) {}

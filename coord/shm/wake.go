@@ -16,6 +16,16 @@ func (s *Segment) WakeSeat(i int) {
 	}
 }
 
+// WakeSeatUrgent is WakeSeat for what one of the sleepers is in a hurry for: those
+// of WaitPatient sleep on, and see it when they wake next.
+func (s *Segment) WakeSeatUrgent(i int) {
+	seat := &s.Seats[i]
+	seat.Event.Add(1)
+	if seat.Status.Load()&StatusWaiting != 0 {
+		WakeUrgent(seat.Event)
+	}
+}
+
 // WakeAll wakes every joined member. It costs one load when nobody ever joined.
 func (s *Segment) WakeAll() {
 	if s.Joins.Load() == 0 {

@@ -17,11 +17,13 @@ import (
 // concurrent use.
 type Handle struct {
 	id   Identity
-	file *os.File
-	conn syscall.RawConn
+	fd   int
 	done chan struct{}
-	once sync.Once
 	look sync.Once // of the goroutine behind Done
+
+	open   sync.RWMutex // held for reading while fd is used
+	closed bool
+	file   *os.File // fd as the runtime's poller knows it, nil before Done: most handles are only asked, and who dies should wake nobody for nothing
 
 	mu    sync.Mutex
 	tasks *taskView // nil: not to be seen, or closed
@@ -56,23 +58,22 @@ func OpenHandle(id Identity) (*Handle, error) {
 		}
 		return nil, fmt.Errorf("take hold of %v: its pid belongs to another process now: %w", id, ErrGone)
 	}
-	f := os.NewFile(uintptr(fd), "pidfd")
-	conn, err := f.SyscallConn()
-	if err != nil {
-		f.Close()
-		if tasks != nil {
-			tasks.close()
-		}
-		return nil, fmt.Errorf("take hold of %v: %w", id, err)
+	return &Handle{id: id, fd: fd, done: make(chan struct{}), tasks: tasks}, nil
+}
+
+// use calls f with the descriptor; false if it is closed.
+func (h *Handle) use(f func(fd int)) bool {
+	h.open.RLock()
+	defer h.open.RUnlock()
+	if !h.closed {
+		f(h.fd)
 	}
-	h := &Handle{id: id, file: f, conn: conn, done: make(chan struct{}), tasks: tasks}
-	return h, nil
+	return !h.closed
 }
 
 // watch waits in the runtime's poller, without a thread of its own.
-func (h *Handle) watch() {
-	err := h.conn.Read(func(fd uintptr) bool { return readable(int(fd)) })
-	if err == nil {
+func (h *Handle) watch(conn syscall.RawConn) {
+	if conn.Read(func(fd uintptr) bool { return readable(int(fd)) }) == nil {
 		close(h.done)
 	}
 }
@@ -83,19 +84,21 @@ func (h *Handle) Identity() Identity { return h.id }
 // Done is closed when the process is gone. It stays open after Close. From the
 // first call on a goroutine waits in the runtime's poller.
 func (h *Handle) Done() <-chan struct{} {
-	h.look.Do(func() { go h.watch() })
+	h.look.Do(func() {
+		h.use(func(fd int) {
+			h.file = os.NewFile(uintptr(fd), "pidfd")
+			if conn, err := h.file.SyscallConn(); err == nil {
+				go h.watch(conn)
+			}
+		})
+	})
 	return h.done
 }
 
 // Signal sends sig to the process, and to no other one. ErrGone if it is dead.
 func (h *Handle) Signal(sig syscall.Signal) error {
-	var serr error
-	err := h.conn.Control(func(fd uintptr) {
-		serr = unix.PidfdSendSignal(int(fd), unix.Signal(sig), nil, 0)
-	})
-	if err == nil {
-		err = serr
-	}
+	err := os.ErrClosed
+	h.use(func(fd int) { err = unix.PidfdSendSignal(fd, unix.Signal(sig), nil, 0) })
 	if err == unix.ESRCH {
 		err = ErrGone
 	}
@@ -126,8 +129,8 @@ func (h *Handle) Gone() bool {
 	default:
 	}
 	gone := false
-	if err := h.conn.Control(func(fd uintptr) { gone = readable(int(fd)) }); err != nil {
-		return Judge(h.id) == Gone // closed
+	if !h.use(func(fd int) { gone = readable(fd) }) {
+		return Judge(h.id) == Gone
 	}
 	return gone
 }
@@ -136,24 +139,33 @@ func (h *Handle) Gone() bool {
 // to d far more exactly than the runtime's timers do.
 func (h *Handle) Pause(d time.Duration) {
 	ts := unix.NsecToTimespec(int64(d))
-	if h.conn.Control(func(fd uintptr) {
-		unix.Ppoll([]unix.PollFd{{Fd: int32(fd), Events: unix.POLLIN}}, &ts, nil)
-	}) != nil {
-		time.Sleep(d) // closed
+	if !h.use(func(fd int) { unix.Ppoll([]unix.PollFd{{Fd: int32(fd), Events: unix.POLLIN}}, &ts, nil) }) {
+		time.Sleep(d)
 	}
 }
 
-// Close lets go. A second Close does nothing.
+// Pause blocks its thread for d, far more exactly than the runtime's timers do.
+func Pause(d time.Duration) {
+	ts := unix.NsecToTimespec(int64(d))
+	unix.Ppoll(nil, &ts, nil)
+}
+
+// Close lets go, after a Pause that is under way. A second Close does nothing.
 func (h *Handle) Close() error {
-	var err error
-	h.once.Do(func() {
-		err = h.file.Close()
-		h.mu.Lock()
-		defer h.mu.Unlock()
-		if h.tasks != nil {
-			h.tasks.close()
-			h.tasks = nil
-		}
-	})
-	return err
+	h.open.Lock()
+	defer h.open.Unlock()
+	if h.closed {
+		return nil
+	}
+	h.closed = true
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.tasks != nil {
+		h.tasks.close()
+		h.tasks = nil
+	}
+	if h.file != nil {
+		return h.file.Close() // ends the wait, too
+	}
+	return unix.Close(h.fd)
 }

@@ -107,6 +107,9 @@ func (h *Handle) Pause(d time.Duration) {
 	}
 }
 
+// Pause blocks for d.
+func Pause(d time.Duration) { time.Sleep(d) }
+
 // Close lets go. A second Close does nothing.
 func (h *Handle) Close() error {
 	h.once.Do(func() { close(h.stop) })

@@ -5,7 +5,6 @@ package proc
 import (
 	"bytes"
 	"os"
-	"slices"
 	"strconv"
 
 	"golang.org/x/sys/unix"
@@ -18,14 +17,20 @@ import (
 // user owns, or that replaced its whole environment and left the group, is not
 // found. ok is false if the process table could not be read.
 func Tree(group int, marks []string) (found []Identity, ok bool) {
-	entries, err := os.ReadDir("/proc")
+	dir, err := os.Open("/proc")
+	if err != nil {
+		return nil, false
+	}
+	names, err := dir.Readdirnames(-1)
+	dir.Close()
 	if err != nil {
 		return nil, false
 	}
 	me := os.Getpid()
-	for _, e := range entries {
-		pid, err := strconv.Atoi(e.Name())
-		if err != nil || pid == me || pid == group || !inTree(pid, group, marks) {
+	env := environs{buf: make([]byte, 64<<10), marks: marks}
+	for _, name := range names {
+		pid, err := strconv.Atoi(name)
+		if err != nil || pid == me || pid == group || !inGroupOf(pid, group) && !env.marked(pid) {
 			continue
 		}
 		if id, err := Of(pid); err == nil && Judge(id) != Gone {
@@ -35,22 +40,63 @@ func Tree(group int, marks []string) (found []Identity, ok bool) {
 	return found, true
 }
 
-func inTree(pid, group int, marks []string) bool {
-	if g, err := unix.Getpgid(pid); err == nil && g == group {
-		return true
-	}
-	if len(marks) == 0 {
+func inGroupOf(pid, group int) bool {
+	g, err := unix.Getpgid(pid)
+	return err == nil && g == group
+}
+
+// environs reads environments. A whole process table is read while a role has
+// no leader, so it makes no system call more than it needs: os.ReadFile would
+// make ten for each process.
+type environs struct {
+	buf   []byte
+	marks []string
+}
+
+// marked reports whether pid has every mark.
+func (e *environs) marked(pid int) bool {
+	if len(e.marks) == 0 {
 		return false
 	}
-	b, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/environ")
+	fd, err := unix.Open("/proc/"+strconv.Itoa(pid)+"/environ", unix.O_RDONLY|unix.O_CLOEXEC, 0)
 	if err != nil {
 		return false
 	}
-	vars := bytes.Split(b, []byte{0})
-	for _, m := range marks {
-		if !slices.ContainsFunc(vars, func(v []byte) bool { return string(v) == m }) {
+	defer unix.Close(fd)
+	n := 0
+	for {
+		if n == len(e.buf) {
+			e.buf = append(e.buf, make([]byte, len(e.buf))...)
+		}
+		m, err := unix.Read(fd, e.buf[n:])
+		if err == unix.EINTR {
+			continue
+		}
+		if n += max(m, 0); err != nil || m == 0 {
+			break
+		}
+	}
+	for _, m := range e.marks {
+		if !hasVar(e.buf[:n], m) {
 			return false
 		}
 	}
 	return true
+}
+
+// hasVar reports whether one of the strings in env, each with a zero byte
+// behind it, is v.
+func hasVar(env []byte, v string) bool {
+	for len(env) > 0 {
+		one := env
+		if i := bytes.IndexByte(env, 0); i >= 0 {
+			one, env = env[:i], env[i+1:]
+		} else {
+			env = nil
+		}
+		if string(one) == v {
+			return true
+		}
+	}
+	return false
 }
