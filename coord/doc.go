@@ -63,11 +63,14 @@
 //     members after a promotion. Fed by requests of one bit each.
 //   - check: runs the function of [WithCheck] while the member leads.
 //   - observe: calls OnNewLeader of [WithCallbacks], if there is one.
-//   - lead: runs the worker's function, one at a time; fed by Run.
+//   - lead: runs the worker's function, one at a time, and gives the lease back
+//     when it has returned, unless callbacks are still to be told; fed by Run.
 //
 // The campaign runs on the goroutine of the caller of Run or Campaign, which
-// keeps its thread until it leads. It sleeps on the seat's event word and on
-// the seat's robust word in the owner's row, and holds a handle on the owner's
+// keeps its thread until it leads. Once, when there is nothing else to do, it
+// rehearses a takeover in private memory, so that the real one runs no code for
+// the first time. It sleeps on the seat's event word and, if it is the first or
+// the second candidate, on its robust word in the owner's row, and holds a handle on the owner's
 // process from when it first saw it own; one goroutine sleeps in the runtime's
 // poller for it. All are gone when
 // [Member.Close] has returned.
