@@ -86,7 +86,9 @@ func (r *reloader) Reload(ctx context.Context) (supervisor.Reloaded, error) {
 func (r *reloader) hangup() {
 	done, err := r.Reload(context.Background())
 	var text strings.Builder
-	printChanges(&text, done.Plan)
+	if err == nil || len(done.Roles) > 0 { // else nothing came of it
+		printChanges(&text, done.Plan)
+	}
 	for line := range strings.Lines(text.String()) {
 		r.log.Info("reload: " + strings.TrimRight(line, "\n"))
 	}

@@ -68,7 +68,7 @@ func TestA18_BrokenConfigs(t *testing.T) {
 		{kv + "[[role.kv.listen]]\nname = \"http\"\naddress = \"127.0.0.1:99999\"\n", "9:11", "role.kv.listen[0].address", []string{"99999", "65535"}},
 		{"[role.kv]\nworkers = 2\n", "4:1", "role.kv", []string{"no command", "command = "}},
 		{"[role.kv]\ncommand = \"sleep 1\"\n", "5:11", "role.kv.command", []string{"list of strings", `["sleep", "1"]`}},
-		{kv + "[role.kv]\nworkers = 3\n", "7:2", "role", []string{"not valid TOML", "already been defined"}},
+		{kv + "[role.kv]\nworkers = 3\n", "7:2", "role.kv", []string{"not valid TOML", "is there already, in line 4"}},
 		{kv + "[role.\"k v\"]\ncommand = [$TW]\n", "7:1", `role."k v"`, []string{"letters, digits"}},
 		{"", "1:1", "role", []string{"there is no role", "[role.NAME]"}},
 	} {
@@ -99,6 +99,9 @@ func TestA18_BrokenConfigs(t *testing.T) {
 	eventually(t, "the log says why SIGHUP changed nothing", func() bool {
 		return strings.Contains(d.output.String(), "nothing was changed") && strings.Contains(d.output.String(), "there is no role")
 	})
+	if strings.Contains(d.output.String(), "the config is as it was") {
+		t.Errorf("of a file that it could not use the log says that it is as it was:\n%s", d.output)
+	}
 	roles := d.roles()
 	if after := d.pids(); !maps.Equal(after, before) || roles["kv"].Leader == "" || roles["other"].Leader == "" {
 		t.Errorf("workers %v, were %v; %+v", after, before, roles)
