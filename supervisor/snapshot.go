@@ -99,7 +99,7 @@ type WorkerStatus struct {
 	PID       int         `json:"pid"`
 	State     WorkerState `json:"state"`
 	Ready     bool        `json:"ready"`
-	Restarts  int         `json:"restarts"`
+	Restarts  int         `json:"restarts"` // starts after ends that nobody asked for
 	StartedAt *time.Time  `json:"started_at"`
 	LastExit  *Exit       `json:"last_exit"`
 	Outdated  bool        `json:"outdated,omitempty"` // it was started with earlier settings than those of the config

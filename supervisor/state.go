@@ -142,6 +142,7 @@ type worker struct {
 	barred   int64  // mono ns until which it goes last (a vetoed candidate)
 	past     []int  // pids of its last lives, newest last
 	told     bool   // the life that ends was told to end
+	orderly  bool   // and as part of a restart, a change or a stop that was asked for
 	struck   bool   // its process is ended by a failover that was asked for
 	led      bool   // its last process led when it ended
 	drilled  int    // pid of the life that a drill hits; its end is no failure

@@ -3,6 +3,7 @@ package supervisor
 import (
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/standbyd/standbyd/coord/role"
@@ -243,24 +244,27 @@ func (t *turn) reasonFor() string {
 		return fmt.Sprintf("%d promotions in a row were refused or had to be taken back, the next one is tried at %s; the last one: %s; mend the plugin, `standbyd logs %s` has what it printed",
 			s.refused.row, t.wall(s.control.until).Format("15:04:05"), s.refused.why, s.policy.Name)
 	}
-	text := ""
+	var reasons []string
 	for i := range s.workers {
 		w := &s.workers[i]
 		if w.ready {
 			return t.standbyReason()
 		}
 		if w.why != "" {
-			if text != "" {
-				text += "; "
-			}
-			text += fmt.Sprintf("%s %s: %s", w.name, w.lot, w.why)
+			reasons = append(reasons, fmt.Sprintf("%s %s: %s", w.name, w.lot, w.why))
 		}
 	}
-	if text == "" {
+	if n := len(reasons) - fewReasons; n > 0 {
+		reasons = append(reasons[:fewReasons], fmt.Sprintf("and %d more", n)) // each has its own
+	}
+	if len(reasons) == 0 {
 		return "no worker is ready yet"
 	}
-	return "no worker is ready: " + text
+	return "no worker is ready: " + strings.Join(reasons, "; ")
 }
+
+// fewReasons is how many workers a role's reason tells about.
+const fewReasons = 3
 
 // idleWait is how long nobody may be in the race before status says so.
 const idleWait = time.Second

@@ -34,9 +34,10 @@ func launchNow(t *turn, i int) {
 		w.lot, w.why = lotBackoff, waits
 		return
 	}
-	if w.lastExit != nil {
+	if w.lastExit != nil && !w.orderly {
 		w.restarts++
 	}
+	w.orderly = false
 	w.lot, w.why, w.version, w.rests = lotStarting, "", t.s.version, false
 	w.startAt, w.readyAt, w.told, w.struck, w.led = t.now.Mono, 0, false, false, false
 	w.signal, w.vitals = "", vitals{limit: t.s.policy.Watchdog}
@@ -118,6 +119,7 @@ func (t *turn) becomeReady(i int) {
 func bury(t *turn, i int) {
 	w := &t.s.workers[i]
 	w.told = w.lot == lotStopping && w.vitals.ended == "" || w.struck
+	w.orderly = w.lot == lotStopping && w.vitals.ended == "" && t.s.phase != phaseRenewing // there the segment was lost
 	w.led = w.lot == lotLeader || w.lot == lotDraining || t.s.owner.pid == uint32(w.pid)
 	cause := ""
 	switch {
@@ -252,7 +254,7 @@ func (t *turn) rest(i int, why string) {
 func restartLater(t *turn, i int) {
 	in := t.in.(inUnlaunched)
 	w := &t.s.workers[i]
-	w.lastExit = &Exit{At: t.now.Wall, Error: in.err.Error()}
+	w.lastExit, w.orderly = &Exit{At: t.now.Wall, Error: in.err.Error()}, false
 	t.tryAgain(i, in.err.Error(), in.jitter)
 }
 

@@ -208,3 +208,37 @@ func TestRollingOfALonePausedLeader(t *testing.T) {
 		t.Errorf("pid %d leads, it was %d", r.LeaderPID, before.LeaderPID)
 	}
 }
+
+// TestRestartsThatWereAskedForAreNotCounted: the number is one of accidents.
+func TestRestartsThatWereAskedForAreNotCounted(t *testing.T) {
+	ctx := context.Background()
+	c := newConfig(t, "good")
+	w := start(t, c)
+	before := w.until("the role is full", full)
+	if _, err := w.sup.RestartRolling(ctx, "kv"); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := w.sup.Restart(ctx, "kv/1"); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := w.sup.Reload(ctx, changed(c, func(rc *RoleConfig) { rc.Env["TEST_NOTHING"] = "1" })); err != nil {
+		t.Fatal(err)
+	}
+	r := w.until("the role is full", full)
+	for _, ws := range r.Workers {
+		if ws.Restarts != 0 || ws.PID == before.pidOf(ws.Name) {
+			t.Errorf("%+v", ws)
+		}
+	}
+	syscall.Kill(r.LeaderPID, syscall.SIGKILL)
+	w.until("the killed one is back and counted", func(now RoleStatus) bool {
+		n := 0
+		for _, ws := range now.Workers {
+			n += ws.Restarts
+			if ws.Restarts != 0 && ws.Name != r.Leader {
+				t.Fatalf("%+v was killed, and counted is %+v", r.Leader, ws)
+			}
+		}
+		return full(now) && n == 1
+	})
+}

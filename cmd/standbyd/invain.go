@@ -14,7 +14,9 @@ import (
 // with the next one.
 func inVain(r supervisor.RoleStatus, what string, until time.Time) string {
 	after := func(at *time.Time) bool { return !until.IsZero() && at != nil && at.After(until) }
-	down := func(w supervisor.WorkerStatus) bool { return w.StaysStopped || w.State == supervisor.WorkerFailed && after(w.RetryAt) }
+	down := func(w supervisor.WorkerStatus) bool {
+		return w.StaysStopped || w.State == supervisor.WorkerFailed && after(w.RetryAt)
+	}
 	if r.Closing {
 		return ""
 	}
@@ -32,6 +34,9 @@ func inVain(r supervisor.RoleStatus, what string, until time.Time) string {
 			all = append(all, whyDown(w))
 		}
 		if len(all) > 0 {
+			if len(all) > 2 {
+				all = append(all[:2], fmt.Sprintf("and %d more", len(all)-2))
+			}
 			return strings.Join(all, "; ")
 		}
 		return ""

@@ -200,7 +200,7 @@ func quoted(s string) string {
 
 func printPlan(w io.Writer, p supervisor.Plan) {
 	for _, r := range p.Roles {
-		workers := strings.Join(r.Restarted, ", ")
+		workers := few(r.Restarted)
 		switch r.Cost {
 		case supervisor.CostStart:
 			fmt.Fprintf(w, "%s would be started\n", r.Role)
@@ -244,10 +244,10 @@ func printReloaded(w io.Writer, done supervisor.Reloaded) {
 func printRolled(w io.Writer, role string, r supervisor.Rolled) {
 	text := ""
 	if len(r.Started) > 0 {
-		text += "; started, in this order: " + strings.Join(r.Started, ", ")
+		text += "; started, in this order: " + few(r.Started)
 	}
 	if len(r.Stopped) > 0 {
-		text += "; stopped: " + strings.Join(r.Stopped, ", ")
+		text += "; stopped: " + few(r.Stopped)
 	}
 	if text == "" {
 		text = "; no worker was restarted"

@@ -110,14 +110,11 @@ func only(s supervisor.Snapshot, name string) (supervisor.Snapshot, error) {
 }
 
 func roleNames(s supervisor.Snapshot) string {
-	names := ""
-	for i, r := range s.Roles {
-		if i > 0 {
-			names += ", "
-		}
-		names += r.Name
+	var names []string
+	for _, r := range s.Roles {
+		names = append(names, r.Name)
 	}
-	return names
+	return few(names)
 }
 
 // writeErr is an output that cannot be written to any more.

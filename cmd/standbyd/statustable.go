@@ -52,11 +52,11 @@ func roleBlock(b *bytes.Buffer, r *supervisor.RoleStatus, now time.Time, p paint
 	}
 	b.WriteString(strings.Join(head, "  ") + "\n")
 	if r.Why != "" {
-		fmt.Fprintf(b, "  %s\n", p.as(yellow, r.Why))
+		fmt.Fprintf(b, "  %s\n", p.as(yellow, short(r.Why, shortWhy)))
 	}
 
 	if r.ReloadFailed != "" {
-		fmt.Fprintf(b, "  %s\n", p.as(yellow, oneLine(r.ReloadFailed)))
+		fmt.Fprintf(b, "  %s\n", p.as(yellow, short(r.ReloadFailed, shortWhy)))
 	}
 
 	workers := table{head: []string{"WORKER", "STATE", "PID", "READY", "UP", "RESTARTS", "LAST EXIT"}}
@@ -70,7 +70,7 @@ func roleBlock(b *bytes.Buffer, r *supervisor.RoleStatus, now time.Time, p paint
 		}
 		last := "-"
 		if wk.LastExit != nil {
-			last = ending(wk.LastExit)
+			last = short(ending(wk.LastExit), shortText/2)
 			if !wk.LastExit.At.IsZero() {
 				last += fmt.Sprintf(", %s ago", ago(wk.LastExit.At, now))
 			}
@@ -78,7 +78,7 @@ func roleBlock(b *bytes.Buffer, r *supervisor.RoleStatus, now time.Time, p paint
 		workers.add(cell{wk.Name, ""}, cell{string(wk.State), workerColour(wk.State)}, cell{number(wk.PID), ""}, cell{ready, ""},
 			cell{up, ""}, cell{fmt.Sprint(wk.Restarts), ""}, cell{last, ""})
 		if wk.Why != "" {
-			workers.note("  " + p.as(yellow, wk.Why))
+			workers.note("  " + p.as(yellow, short(wk.Why, shortText)))
 		}
 	}
 	workers.write(b, p)
@@ -91,7 +91,7 @@ func roleBlock(b *bytes.Buffer, r *supervisor.RoleStatus, now time.Time, p paint
 				token = pl.Token.String()
 			}
 			plugins.add(cell{pl.Name, ""}, cell{pl.State, pluginColour(pl.State)}, cell{number(pl.PID), ""}, cell{token, ""},
-				cell{orElse(hookTrouble(pl), "-"), ""})
+				cell{orElse(short(hookTrouble(pl), shortText), "-"), ""})
 		}
 		plugins.write(b, p)
 	}
@@ -140,7 +140,7 @@ func protection(g supervisor.Protection) string {
 	}
 	s := strings.Join(parts, "; ")
 	if len(g.Missing) > 0 {
-		s += "; missing here: " + strings.Join(g.Missing, ", ")
+		s += "; missing here: " + few(g.Missing)
 	}
 	return s
 }

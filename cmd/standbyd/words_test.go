@@ -3,7 +3,9 @@ package main
 import (
 	"bytes"
 	"flag"
+	"fmt"
 	"os"
+	"strings"
 	"testing"
 	"time"
 
@@ -100,5 +102,37 @@ func golden(t *testing.T, file string, got []byte) {
 	}
 	if !bytes.Equal(got, want) {
 		t.Errorf("%s:\ngot:\n%s\nwant:\n%s", file, got, want)
+	}
+}
+
+// TestStatusTableIsShort: whatever a worker printed or a plugin returned, each
+// thing has one line of bearable length.
+func TestStatusTableIsShort(t *testing.T) {
+	long := "panic: " + strings.Repeat("very bad\n\tgoroutine 7 [running]:\n", 40)
+	var names []string
+	for i := range 60 {
+		names = append(names, fmt.Sprintf("robust futexes in kv-%d", i))
+	}
+	s := supervisor.Snapshot{Roles: []supervisor.RoleStatus{{
+		Name: "kv", State: supervisor.RoleVacant, Why: long, ReloadFailed: long,
+		Workers:    []supervisor.WorkerStatus{{Name: "kv-0", State: supervisor.WorkerBackoff, Why: long, LastExit: &supervisor.Exit{At: noon, Error: long}}},
+		Plugins:    []supervisor.PluginStatus{{Name: "gc", HookStatus: supervisor.HookStatus{State: "backoff", LastError: long}}},
+		Protection: supervisor.Protection{Detect: []string{"tick"}, Missing: names},
+	}}}
+	var b bytes.Buffer
+	if err := statusTable(&b, s, noon, paint{}); err != nil {
+		t.Fatal(err)
+	}
+	lines := strings.Split(strings.TrimSpace(b.String()), "\n")
+	if len(lines) != 11 {
+		t.Errorf("%d lines:\n%s", len(lines), b.String())
+	}
+	for _, line := range lines {
+		if n := len([]rune(line)); n > shortWhy+10 {
+			t.Errorf("a line of %d: %s", n, line)
+		}
+	}
+	if !strings.Contains(b.String(), "robust futexes in kv-5 and 54 more") {
+		t.Errorf("long lists:\n%s", b.String())
 	}
 }

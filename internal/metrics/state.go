@@ -16,7 +16,7 @@ var (
 	workerState   = desc("worker_state", "1 for the state in which the worker is, 0 for all others.", "role", "worker", "state")
 	workerReady   = desc("worker_ready", "1 if the worker could lead now.", "role", "worker")
 	workerBehind  = desc("worker_beat_age_epochs", "Epochs since the worker's last beat: 0 or 1 in health.", "role", "worker")
-	workerStarted = desc("worker_restarts_total", "Times that the worker was started again.", "role", "worker")
+	workerStarted = desc("worker_restarts_total", "Times that the worker was started again after an end that nobody asked for.", "role", "worker")
 
 	pluginState = desc("plugin_info", "Always 1; the label says what the plugin does.", "role", "plugin", "state")
 

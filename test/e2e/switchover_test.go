@@ -220,12 +220,16 @@ func TestPause(t *testing.T) {
 		return r.State == "paused" && r.Leader == "", r.State
 	})
 	time.Sleep(time.Second) // long enough for a restart and a takeover
-	r := d.role("kv")
-	for _, w := range r.Workers {
-		if w.Name == before.Leader && (w.PID != 0 || !strings.Contains(w.Why, "paused")) || w.Name != before.Leader && !w.Ready {
-			t.Errorf("%+v", w)
+	var r roleStatus
+	d.await("the leader's place is empty, the others stand by", func() (bool, string) {
+		r = d.role("kv")
+		for _, w := range r.Workers {
+			if w.Name == before.Leader && (w.PID != 0 || !strings.Contains(w.Why, "paused")) || w.Name != before.Leader && !w.Ready {
+				return false, fmt.Sprintf("%+v", w)
+			}
 		}
-	}
+		return true, ""
+	})
 	if r.State != "paused" {
 		t.Errorf("%+v", r)
 	}
