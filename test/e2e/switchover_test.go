@@ -3,6 +3,7 @@
 package e2e
 
 import (
+	"fmt"
 	"encoding/json"
 	"os"
 	"slices"
