@@ -20,6 +20,7 @@ import (
 // orphan to standbyd, end with statuses that follow from their pids; every one
 // is told right, and no zombie is left in the end.
 func TestA07_ReaperStealsExitStatuses(t *testing.T) {
+	t.Parallel()
 	lives := 60
 	if os.Getenv("CONFORMANCE") != "" {
 		lives = 500
@@ -79,6 +80,7 @@ burst = 1000000
 // TestA07_FirstProcessOfAContainer: standbyd as pid 1 reaps what is given to
 // it, obeys SIGTERM, and ends with the documented status.
 func TestA07_FirstProcessOfAContainer(t *testing.T) {
+	t.Parallel()
 	if os.Getuid() != 0 {
 		t.Skip("making a pid namespace needs root")
 	}

@@ -44,7 +44,7 @@ failovers = 1000000
 	seed := uint64(time.Now().UnixNano())
 	t.Logf("seed %d", seed)
 	client := api.NewClient(filepath.Join(d.dir, "run", api.SocketName))
-	ctx, end := context.WithTimeout(t.Context(), long(6*time.Second, time.Minute))
+	ctx, end := context.WithTimeout(t.Context(), long(4*time.Second, time.Minute))
 	var all sync.WaitGroup
 	defer all.Wait()
 	defer end()
@@ -122,6 +122,7 @@ failovers = 1000000
 		if t.Failed() {
 			end()
 		}
+		time.Sleep(5 * time.Millisecond)
 	}
 	all.Wait()
 	var counts []int64

@@ -3,6 +3,7 @@
 package conformance
 
 import (
+	"context"
 	"encoding/json"
 	"maps"
 	"path/filepath"
@@ -10,14 +11,16 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/standbyd/standbyd/internal/api"
 	"github.com/standbyd/standbyd/supervisor"
 )
 
-// roles is the status of every role.
+// roles is the status of every role. Asked for over the control socket: a
+// program of its own for each look would keep the processors busy.
 func (d *daemon) roles() map[string]supervisor.RoleStatus {
 	d.t.Helper()
-	var s supervisor.Snapshot
-	if err := json.Unmarshal([]byte(d.must("status", "-o", "json")), &s); err != nil {
+	s, err := api.NewClient(filepath.Join(d.dir, "run", api.SocketName)).Status(context.Background())
+	if err != nil {
 		d.t.Fatal(err)
 	}
 	roles := map[string]supervisor.RoleStatus{}
@@ -60,6 +63,7 @@ func (d *daemon) whole() {
 // the edit is about the segment itself, the role never loses its leadership
 // otherwise than by a switchover.
 func TestA17_ReloadDoesTheWrongAmount(t *testing.T) {
+	t.Parallel()
 	const head = "[supervisor]\nruntime_dir = \"run\"\nstate_dir = \"state\"\n"
 	const kv = "[role.kv]\ncommand = [$TW]\nworkers = 3\n"
 	const other = "[role.other]\ncommand = [$TW]\nworkers = 2\n"
@@ -136,6 +140,7 @@ func TestA17_ReloadDoesTheWrongAmount(t *testing.T) {
 // started, leaves a role that works as it is; the mended file then needs no
 // further restart of the workers that stayed.
 func TestA17_BrokenReload(t *testing.T) {
+	t.Parallel()
 	const head = "[supervisor]\nruntime_dir = \"run\"\nstate_dir = \"state\"\n"
 	const kv = "[role.kv]\ncommand = [$TW]\nworkers = 3\n"
 	d := newDaemon(t, kv)

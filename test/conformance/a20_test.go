@@ -12,6 +12,7 @@ import (
 // TestA20_StopHangs: workers that take no notice of SIGTERM do not keep
 // standbyd from stopping, ready or not; who they were is said.
 func TestA20_StopHangs(t *testing.T) {
+	t.Parallel()
 	d := newDaemon(t, `[role.kv]
 command = [$TW, "-ignore-term"]
 workers = 2

@@ -259,6 +259,7 @@ func long(short, full time.Duration) time.Duration {
 // TestA22_LogTroubleDoesNotBlockTheWorker: the log is deleted, cannot be
 // written, and nobody reads; the workers print and beat on.
 func TestA22_LogTroubleDoesNotBlockTheWorker(t *testing.T) {
+	t.Parallel()
 	g := newLogsRig(t, "lines", nil)
 	before := g.full()
 	ok := func() {
@@ -308,6 +309,7 @@ func TestA22_LogTroubleDoesNotBlockTheWorker(t *testing.T) {
 
 // TestA22_FullDisk: the same on a disk without space.
 func TestA22_FullDisk(t *testing.T) {
+	t.Parallel()
 	if os.Getuid() != 0 {
 		t.Skip("needs root to mount a small tmpfs")
 	}
@@ -349,6 +351,7 @@ func TestA23_MemoryDoesNotGrowWithOutput(t *testing.T) {
 
 // TestA24_LastWordsAreKept: workers print 10,000 lines and crash at once.
 func TestA24_LastWordsAreKept(t *testing.T) {
+	t.Parallel()
 	g := newLogsRig(t, "burst", func(r *supervisor.RoleConfig) { r.Workers = 1 })
 	lives := int(long(10, 200))
 	g.until("it has died often enough", func() bool { r := g.status(); return len(r.Workers) == 1 && r.Workers[0].Restarts >= lives })
@@ -378,6 +381,7 @@ func TestA24_LastWordsAreKept(t *testing.T) {
 // TestA24_NoGapWhenStandbydDies: it is killed while workers print; none of them
 // dies, and not a line is missing after the next one has adopted them.
 func TestA24_NoGapWhenStandbydDies(t *testing.T) {
+	t.Parallel()
 	g := newLogsRig(t, "lines", nil)
 	before := g.full()
 	for range int(long(2, 20)) {

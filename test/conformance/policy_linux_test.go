@@ -95,8 +95,10 @@ func TestA08_CrashCyclesLeaveNoZombie(t *testing.T) {
 // A16: a crash loop ends in "failed"; a start works at once, and without it the
 // loop heals by itself; also one whose worker gets ready each time.
 func TestA16_FailedHealsAndStarts(t *testing.T) {
+	t.Parallel()
 	script := `test -e "$DIR/mended" || exit 3; exec sleep 1000`
 	t.Run("by start at once", func(t *testing.T) {
+		t.Parallel()
 		s := shellRole(t, script, `test -e "$DIR/mended"`, func(r *supervisor.RoleConfig) { r.Burst, r.CoolDown = 4, time.Hour })
 		w := untilWorker(t, s, "it gives up", failed)
 		if w.Restarts != 3 || !strings.Contains(w.Why, "exit status 3") {
@@ -110,12 +112,14 @@ func TestA16_FailedHealsAndStarts(t *testing.T) {
 		}
 	})
 	t.Run("by itself", func(t *testing.T) {
+		t.Parallel()
 		s := shellRole(t, script, `test -e "$DIR/mended"`, func(r *supervisor.RoleConfig) { r.Burst, r.CoolDown = 4, 500*time.Millisecond })
 		untilWorker(t, s, "it gives up", failed)
 		mend(t, s)
 		untilWorker(t, s, "it is ready", func(w supervisor.WorkerStatus) bool { return w.Ready })
 	})
 	t.Run("ready each time", func(t *testing.T) {
+		t.Parallel()
 		s := shellRole(t, "sleep 0.2; exit 1", "true", func(r *supervisor.RoleConfig) { r.Burst, r.CoolDown = 4, time.Hour })
 		untilWorker(t, s, "it gives up", failed)
 	})

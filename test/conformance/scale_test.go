@@ -11,6 +11,7 @@ import (
 // TestA17_ScaleThereAndBack: places that were given up are filled again, and
 // a rolling restart leaves nothing for a later reload to do.
 func TestA17_ScaleThereAndBack(t *testing.T) {
+	t.Parallel()
 	const head = "[supervisor]\nruntime_dir = \"run\"\nstate_dir = \"state\"\n"
 	const kv = "[role.kv]\ncommand = [$TW]\nworkers = 3\n"
 	d := newDaemon(t, kv)
@@ -56,6 +57,7 @@ func TestA17_ScaleThereAndBack(t *testing.T) {
 // TestA17_SocketsMove: an address goes to another listener of the role, and to
 // a role of another name, in one reload.
 func TestA17_SocketsMove(t *testing.T) {
+	t.Parallel()
 	const head = "[supervisor]\nruntime_dir = \"run\"\nstate_dir = \"state\"\n"
 	role := func(name, first, second string) string {
 		return "[role." + name + "]\ncommand = [$TW]\nworkers = 2\n[[role." + name + ".listen]]\nname = \"one\"\naddress = \"$DIR/" + first + ".sock\"\n" +
@@ -79,6 +81,7 @@ func TestA17_SocketsMove(t *testing.T) {
 // TestA16_AStopIsNoFailure: a leader that is stopped by hand, and has to be
 // killed for it, is recorded as stopped and spends nothing of the budget.
 func TestA16_AStopIsNoFailure(t *testing.T) {
+	t.Parallel()
 	d := newDaemon(t, "[role.kv]\ncommand = [$TW, \"-ignore-term\"]\nworkers = 2\nstop_timeout = \"500ms\"\ndrain_timeout = \"400ms\"\n")
 	d.must("wait", "kv", "-T", "1m")
 	d.whole()
