@@ -48,8 +48,8 @@ func main() {
 	flag.StringVar(&o.only, "run", "", "measure only what this `regexp` finds in \"SCENARIO: WAY\"")
 	flag.BoolVar(&o.full, "full", os.Getenv("FULL") == "1", "measure everything; takes about half an hour. FULL=1 says the same")
 	flag.Float64Var(&o.times, "times", 1, "as many rounds, `times` this")
-	flag.IntVar(&o.blocks, "blocks", 2, "go through everything this many `times`, with that part of the rounds each")
-	flag.DurationVar(&o.each, "each", 6*time.Second, "the `time` of a row's rounds in one pass; three are made whatever they take")
+	flag.IntVar(&o.blocks, "blocks", 2, "go through most of it this many `times`, with that part of the rounds each")
+	flag.DurationVar(&o.each, "each", 2500*time.Millisecond, "the `time` of a row's rounds in one pass; three are made whatever they take")
 	bin := flag.String("standbyd", "bin/standbyd", "the standbyd to measure")
 	flag.Parse()
 	if standbyd, err = filepath.Abs(*bin); err == nil {
@@ -93,7 +93,7 @@ func run(ctx context.Context, o options) error {
 	if err != nil {
 		return err
 	}
-	b := &bench{results: results{}, each: o.each}
+	b := &bench{results: results{}}
 	began := page.Describe()
 	if o.samples != "" {
 		if began, err = b.results.load(o.samples, began); err != nil {
@@ -128,10 +128,18 @@ func run(ctx context.Context, o options) error {
 				continue
 			}
 			for _, r := range rows() {
-				if !r.in(sc) || !only.MatchString(sc.name+": "+r.name) {
+				if !r.in(sc) || r.left(sc, o.full) || !only.MatchString(sc.name+": "+r.name) {
 					continue
 				}
-				n := int(float64(sc.rounds)*o.times/float64(o.blocks) + 0.5)
+				blocks := o.blocks
+				if sc.once || r.solo {
+					if block > 0 {
+						continue
+					}
+					blocks = 1
+				}
+				b.each = o.each * time.Duration(o.blocks/blocks)
+				n := int(float64(sc.rounds)*o.times/float64(blocks) + 0.5)
 				if r.solo {
 					n = (n + 2) / 3 // they take a thousand times as long, and vary less
 				}

@@ -201,29 +201,29 @@ func goals(p func(string, ...any), all results) {
 	}
 	ratio := func(v float64) string { return fmt.Sprintf("%.3g", v) }
 	p50 := func(sc, row string) float64 { return all.at(sc, row, 0.5) }
-	least := func(sc string, rows ...string) float64 {
-		best := math.NaN()
-		for _, r := range rows {
-			if v := p50(sc, r); math.IsNaN(best) || v < best {
-				best = v
-			}
-		}
-		return best
-	}
 	flock, slow := p50(small, flockGo), p50(large, flockGo)
-	goal("small leader, with proof: p50 to flock in Go", least(small, ourGone, ourExit)/flock, 1.1, ratio)
+	goal("small leader, proof exiting: p50 to flock in Go", p50(small, ourExit)/flock, 1.1, ratio)
 	goal("small leader, fence token: p50 to flock in Go", p50(small, ourToken)/flock, 0.5, ratio)
 	goal("1 GiB leader, proof exiting: p50 to flock in Go", p50(large, ourExit)/slow, 0.05, ratio)
 	goal("1 GiB leader, proof exiting: p50, to that of a small one + 0.5 ms", p50(large, ourExit), p50(small, ourExit)+500, span)
 	goal("1 GiB leader, proof gone: p50 to flock in Go", p50(large, ourGone)/slow, 1, ratio)
 	for _, sc := range scenarios() {
-		if sc.fault == hang {
-			goal(sc.name+": p99, to (grace + 1) ticks + 2 ms", all.at(sc.name, ourGone, 0.99), float64(((hangGrace+1)*sc.tick + 2*time.Millisecond).Microseconds()), span)
+		if sc.fault == hang && sc.tick >= 5*time.Millisecond { // a shorter one is only to work
+			most := float64(((hangGrace+1)*sc.tick + 2*time.Millisecond).Microseconds())
+			goal(sc.name+", fence token: p99, to (grace + 1) ticks + 2 ms", all.at(sc.name, ourToken, 0.99), most, span)
+			goal(sc.name+", fence process, proof gone: the same", all.at(sc.name, ourGone, 0.99), most, span)
 		}
 	}
 	goal("switchover: p50", p50("switchover", ourGone), 300, span)
 	if begun {
 		p("")
-		p("The small leader's proof is the better of gone and exiting; all goals are of `scheduling = \"normal\"`.")
+		p("All goals are of `scheduling = \"normal\"`. What a goal calls proof is met by *exiting*: no code of the old process can run any")
+		p("more, which is what a claimant must know. *Gone* says more, and comes later: a flock is released when the kernel closes the")
+		p("dead process's files, and the process is gone when that and the rest of its end is over. After a hang, fence token shows")
+		p("the detection alone; fence process adds the killing of a process that did not die by itself, and its teardown.")
+		if v := p50(small, ourGone) / flock; !math.IsNaN(v) {
+			p("")
+			p("With proof gone, the small leader's p50 to flock in Go is %.3g.", v)
+		}
 	}
 }
