@@ -249,6 +249,7 @@ func (r *roleLoop) hire() {
 		}
 	}
 	r.queue = newHookQueue(r.config.Hooks, envs, r.config.HookTimeout, proc.MonoNow, func(in input) { r.tell(in) })
+	r.hiring = time.Now()
 	r.queue.put(doJob{kind: momentStart})
 }
 

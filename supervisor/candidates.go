@@ -88,6 +88,9 @@ func (t *turn) candidate() int {
 func (t *turn) choose(to int) (seatView, error) {
 	s := &t.s
 	if to >= 0 {
+		if w := &s.workers[to]; s.led.term != 0 && s.led.pid == uint32(w.pid) {
+			return seatView{}, leadsAlready(w.name)
+		}
 		if why := t.unable(to); why != "" {
 			return seatView{}, fmt.Errorf("%w: %s %s", ErrNoStandby, s.workers[to].name, why)
 		}
@@ -112,6 +115,16 @@ func (t *turn) choose(to int) (seatView, error) {
 	}
 	return seatView{}, fmt.Errorf("%w: %s", ErrNoStandby, strings.Join(whys, "; "))
 }
+
+// leadsAlready is the refusal to make the leader follow itself. It matches
+// ErrNoStandby.
+type leadsAlready string
+
+func (e leadsAlready) Error() string {
+	return string(e) + " leads already: name a standby, or nobody, and the first in the order of candidates follows"
+}
+
+func (leadsAlready) Is(target error) bool { return target == ErrNoStandby }
 
 // unable says why a worker cannot lead next, "" if it can.
 func (t *turn) unable(i int) string {

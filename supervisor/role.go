@@ -40,6 +40,7 @@ type roleLoop struct {
 	settled   bool           // the last input was a look at a role that is led and whole
 	seen      inSeen         // of the last look
 	awake     int64          // mono ns at which run was woken last
+	hiring    time.Time      // when the start of the hooks began
 }
 
 func newRoleLoop(s *Supervisor, c RoleConfig, u identity) *roleLoop {

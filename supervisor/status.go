@@ -3,6 +3,7 @@ package supervisor
 import (
 	"fmt"
 	"os"
+	"strings"
 	"time"
 
 	"github.com/standbyd/standbyd/internal/proc"
@@ -67,6 +68,25 @@ func (w *worker) showVitals(view *WorkerStatus) {
 	}
 }
 
+// awaitedHooks names the hooks that have not come up, while nobody can lead
+// before they have; empty if the role waits for none.
+func (r *roleLoop) awaitedHooks() string {
+	if r.st.hooked || r.st.phase >= phaseRenewing || len(r.config.Hooks) == 0 || r.hiring.IsZero() {
+		return ""
+	}
+	var names []string
+	for _, h := range r.config.Hooks {
+		if hookStatus(h).State == "starting" {
+			names = append(names, h.Name)
+		}
+	}
+	if len(names) == 0 {
+		return ""
+	}
+	return fmt.Sprintf("waits since %s for the plugin %s to start: whether it may veto is not known before; `standbyd logs %s/plugins` has what it printed",
+		r.hiring.Format("15:04:05"), strings.Join(names, ", "), r.config.Name)
+}
+
 // publish makes the role's state visible.
 func (r *roleLoop) publish() {
 	s := &r.st
@@ -82,6 +102,9 @@ func (r *roleLoop) publish() {
 	if s.led.term != 0 {
 		status.Leader, status.LeaderPID = s.nameOf(s.led.pid), int(s.led.pid)
 		status.Term, status.Token = s.led.term, s.token(s.led.term)
+	}
+	if why := r.awaitedHooks(); why != "" && status.State != RoleLed && status.State != RoleStopped {
+		status.Why = why
 	}
 	at := now()
 	status.Pause, status.Budget = s.pauseStatus(at), s.budget(at)

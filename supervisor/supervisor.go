@@ -172,7 +172,8 @@ func (s *Supervisor) Run(ctx context.Context) (err error) {
 	s.all.Wait()
 	close(over)
 	looking.Wait()
-	keep.look() // what was removed just now is to be whole for the next one
+	keep.look()                              // what was removed just now is to be whole for the next one
+	os.Remove(rolesDir(s.config.RuntimeDir)) // unless a role could not be cleared
 	s.setRunning(false)
 	s.bus.publish(Event{Type: EventSupervisorStopped, PID: os.Getpid()})
 	return nil

@@ -3,12 +3,15 @@ package supervisor
 import (
 	"context"
 	"errors"
+	"os"
 	"slices"
 	"strconv"
 	"strings"
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/standbyd/standbyd/coord/role"
 )
 
 // changed is the config with another first role.
@@ -241,4 +244,30 @@ func TestRestartsThatWereAskedForAreNotCounted(t *testing.T) {
 		}
 		return full(now) && n == 1
 	})
+}
+
+// TestAwaitedPluginIsNamed: while a role waits for a plugin that does not come
+// up, its status says for which one; after the end nothing of it is left.
+func TestAwaitedPluginIsNamed(t *testing.T) {
+	c := newConfig(t, "good")
+	release := make(chan struct{})
+	h := &recorder{status: HookStatus{State: "starting"}}
+	h.on = func(moment string, _ role.Transition) error {
+		if moment == "start" {
+			<-release
+		}
+		return nil
+	}
+	c.Roles[0].HookTimeout = limit
+	c.Roles[0].Hooks = []NamedHooks{{Name: "silent", Hooks: h}}
+	w := start(t, c)
+	w.until("the plugin is named", func(r RoleStatus) bool {
+		return strings.HasPrefix(r.Why, "waits since ") && strings.Contains(r.Why, "for the plugin silent to start")
+	})
+	close(release)
+	w.until("the role is full", full)
+	w.shutdown()
+	if left, err := os.ReadDir(c.RuntimeDir); err != nil || len(left) != 0 {
+		t.Errorf("left in the runtime folder: %v, %v", left, err)
+	}
 }
