@@ -21,13 +21,14 @@ import (
 )
 
 // How a leader that is asked to stop treats its connections. Together they
-// stay well below the role's default drain_timeout of 5 s.
+// stay below the role's default drain_timeout of 5 s.
 const (
-	linger      = time.Second            // for the next request on a busy connection, which is told to be the last
-	busy        = time.Second            // since a connection's last request; one that is idle for longer is just closed,
-	settle      = 200 * time.Millisecond // but not while clients go through those that they keep: this long since the last request
-	firstWait   = time.Second            // for the first request on a connection just accepted
-	drainAnswer = 3 * time.Second        // for requests under way
+	linger    = time.Second            // for the next request on a busy connection, which is told to be the last
+	busy      = time.Second            // since a connection's last request; one that is idle for longer is just closed,
+	settle    = 200 * time.Millisecond // but not while clients go through those that they keep: this long since the last request
+	firstWait = time.Second            // for the first request on a connection just accepted
+	drainMost = 3 * time.Second        // for all of that, also if there is no end of requests
+	answer    = time.Second            // after it, for requests under way
 )
 
 const usage = `a key-value store, one leader at a time
@@ -97,38 +98,42 @@ func (s *server) serve(ctx context.Context, ln net.Listener) error {
 // drain leaves the rest to Shutdown, which drops every request that it has not
 // begun to answer by then: so whoever may still send one is waited for before.
 func (s *server) drain(srv *http.Server) {
+	began := time.Now()
 	s.mu.Lock()
 	for c, now := range s.conns {
 		if now.state == http.StateNew {
-			c.SetReadDeadline(time.Now().Add(firstWait))
+			c.SetReadDeadline(began.Add(firstWait))
 		}
 	}
 	s.mu.Unlock()
-	s.tellBusy()
-	limit, cancel := context.WithTimeout(context.Background(), drainAnswer)
+	s.tellBusy(began)
+	limit, cancel := context.WithDeadline(context.Background(), began.Add(drainMost+answer))
 	defer cancel()
 	if srv.Shutdown(limit) != nil {
 		srv.Close()
 	}
 }
 
-// tellBusy waits until every client that sends one request after the other has
-// heard of the end in an answer. One whose connection was closed between two
-// requests may have sent the next already, and could not know what became of
-// it. A client that has heard takes the next connection that it keeps, even
-// one that was idle for long.
-func (s *server) tellBusy() {
-	began := time.Now()
-	limit := time.NewTimer(linger)
+// tellBusy waits until every request that has come is answered, and every
+// client that sends one after the other has heard of the end in an answer. One
+// whose connection was closed between two requests may have sent the next
+// already, and could not know what became of it. A client that has heard takes
+// the next connection that it keeps, even one that was idle for long.
+func (s *server) tellBusy(began time.Time) {
+	limit := time.NewTimer(drainMost)
 	defer limit.Stop()
 	for {
-		untold, idle, asked := s.untold(began.Add(-busy))
-		quiet := time.Until(asked.Add(settle))
-		if untold == 0 && (idle == 0 || quiet <= 0) {
+		u := s.untold(began.Add(-busy))
+		enough := u.asked.Add(settle)
+		if lingers := began.Add(linger); u.between > 0 && enough.Before(lingers) {
+			enough = lingers
+		}
+		quiet := time.Until(enough)
+		if u.under == 0 && (u.idle == 0 || quiet <= 0) {
 			return
 		}
 		var settled <-chan time.Time
-		if untold == 0 {
+		if u.under == 0 {
 			settled = time.After(quiet)
 		}
 		select {
@@ -140,21 +145,31 @@ func (s *server) tellBusy() {
 	}
 }
 
-// untold counts the connections that are under a request, before their first,
-// or were busy after then; and those that are idle in any case. One that was
-// told is closed with its answer. asked is when the last request began.
-func (s *server) untold(then time.Time) (n, idle int, asked time.Time) {
+// untold is who has not heard of the end. Who has is closed with the answer.
+type untold struct {
+	under   int       // connections under a request, or before their first
+	idle    int       // between two requests
+	between int       // of those, the ones that were busy lately
+	asked   time.Time // when the last request began
+}
+
+// untold counts as busy what had a request after then.
+func (s *server) untold(then time.Time) untold {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	u := untold{asked: s.asked}
 	for _, now := range s.conns {
-		if now.state == http.StateIdle {
-			idle++
-		}
-		if now.state != http.StateIdle || now.since.After(then) {
-			n++
+		switch {
+		case now.state != http.StateIdle:
+			u.under++
+		case now.since.After(then):
+			u.between++
+			fallthrough
+		default:
+			u.idle++
 		}
 	}
-	return n, idle, s.asked
+	return u
 }
 
 func (s *server) track(c net.Conn, state http.ConnState) {
