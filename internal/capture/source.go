@@ -61,6 +61,21 @@ func (c *Capture) Add(file *os.File, rest []byte) error {
 	return nil
 }
 
+// Reads tells whether the capture has the FIFO behind fd already, by another
+// description.
+func (c *Capture) Reads(fd int) bool {
+	var asked unix.Stat_t
+	if unix.Fstat(fd, &asked) != nil {
+		return false
+	}
+	return slices.ContainsFunc(c.list(), func(s *source) bool {
+		var own unix.Stat_t
+		var err error
+		cerr := s.conn.Control(func(fd uintptr) { err = unix.Fstat(int(fd), &own) })
+		return cerr == nil && err == nil && own.Dev == asked.Dev && own.Ino == asked.Ino
+	})
+}
+
 func (c *Capture) readLoop(s *source) {
 	for {
 		again := false
