@@ -144,7 +144,7 @@ func TestSegmentByDescriptor(t *testing.T) {
 		t.Errorf("a wrong descriptor: %s", e)
 	}
 	no := s.enterWith([]*os.File{s.seg.File()}, "STANDBYD_LISTEN_FDS=http=3")
-	if e := no.expect("run "); !strings.Contains(e, "descriptor 3 (http): it is not a listening socket") {
+	if e := no.expect("run "); !strings.Contains(e, "descriptor 3 (http): it is neither a listening socket nor one for datagrams") {
 		t.Errorf("a listener that is none: %s", e)
 	}
 }
