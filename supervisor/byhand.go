@@ -3,6 +3,7 @@ package supervisor
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 )
@@ -46,6 +47,10 @@ func byHand(t *turn, in input) {
 	default:
 		meant = []int{ask.index}
 	}
+	if err := t.leaderless(ask, meant); err != nil {
+		respond(t, ask.reply, nil, err)
+		return
+	}
 	for _, i := range meant {
 		w := &s.workers[i]
 		w.halted, w.lastOut = false, false
@@ -65,6 +70,24 @@ func byHand(t *turn, in input) {
 		}
 	}
 	respond(t, ask.reply, meant, nil)
+}
+
+// leaderless says why workers are not to be stopped or restarted now: the leader
+// is among them, and nobody may follow by itself. A whole role that is
+// stopped is meant to have no leader.
+func (t *turn) leaderless(ask inByHand, meant []int) error {
+	s := &t.s
+	if !s.standsStill() || s.led.term == 0 || ask.verb == handStart || ask.verb == handStop && ask.index == allWorkers || !slices.Contains(meant, s.led.worker) {
+		return nil
+	}
+	first := fmt.Sprintf("`standbyd switchover %s` lets another one lead first", s.policy.Name)
+	if ask.index == allWorkers {
+		first = fmt.Sprintf("`standbyd restart %s --rolling` restarts one by one", s.policy.Name)
+	}
+	if s.places() == 1 {
+		first = "it has no other worker"
+	}
+	return wouldBeOutage(fmt.Sprintf("%s leads, and %s; %s", s.nameOf(s.led.pid), t.nobodyMay(), first))
 }
 
 func refuseByHand(t *turn, in input) { respond(t, in.(inByHand).reply, nil, ErrNotRunning) }
@@ -102,13 +125,15 @@ func (s *Supervisor) Start(ctx context.Context, target string) ([]WorkerStatus, 
 // Stop stops the workers of a target, of a whole role the leader last, and
 // returns when they are gone. They stay so until Start or Restart, or until
 // another supervisor runs. An error says who is still there, and after which
-// signal.
+// signal. The leader alone is not stopped where nobody may follow it, in a role
+// that is paused or held: ErrNoStandby.
 func (s *Supervisor) Stop(ctx context.Context, target string) ([]WorkerStatus, error) {
 	return s.byHand(ctx, "stop", handStop, target)
 }
 
 // Restart stops the workers of a target, all at once, and starts them again;
-// it returns as Start does.
+// it returns as Start does. With a leader among them it is refused where nobody
+// may lead afterwards, in a role that is paused or held: ErrNoStandby.
 func (s *Supervisor) Restart(ctx context.Context, target string) ([]WorkerStatus, error) {
 	return s.byHand(ctx, "restart", handRestart, target)
 }

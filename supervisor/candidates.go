@@ -39,6 +39,9 @@ func (s *state) able(v seatView) bool {
 	return v.ready && s.living(v.pid) >= 0 && s.behind(v) <= int64(s.policy.Grace)
 }
 
+// gone: the role has fewer workers than it had, and nobody is in this place.
+func (s *state) gone(i int) bool { return s.workers[i].extra && s.workers[i].pid == 0 }
+
 // behind is how many epochs ago the member has beaten last.
 func (s *state) behind(v seatView) int64 { return int64(s.epoch - v.beat) }
 
@@ -101,7 +104,7 @@ func (t *turn) choose(to int) (seatView, error) {
 	}
 	var whys []string
 	for i := range s.workers {
-		if s.led.term != 0 && s.led.worker == i {
+		if s.led.term != 0 && s.led.worker == i || s.gone(i) {
 			continue
 		}
 		why := t.unable(i)
@@ -187,6 +190,9 @@ func (t *turn) rank(to int) Ranking {
 	}
 	all := t.ranked()
 	for i := range s.workers {
+		if s.gone(i) {
+			continue
+		}
 		w := &s.workers[i]
 		c := Candidate{Worker: w.name, PID: w.pid, State: lotNames[w.lot], Ready: w.ready,
 			Priority: s.policy.WorkerOptions[i].Priority, NoFailover: s.policy.WorkerOptions[i].NoFailover}
@@ -221,10 +227,16 @@ func (t *turn) verdict(i int, c Candidate, all []seatView, named bool) string {
 		text = fmt.Sprintf("goes after %s: %s", t.s.nameOf(before.pid), t.difference(all[c.Place-1], before))
 	}
 	if at := t.s.workers[i].barred; at > t.now.Mono {
-		text += fmt.Sprintf("; failed as leader, so it is tried last until %s", t.wall(at).Format("15:04:05"))
+		until := t.wall(at).Format("15:04:05")
+		if rest, same := strings.CutSuffix(text, failedAsLeader); same {
+			return fmt.Sprintf("%s%s, so it is tried last until %s", rest, failedAsLeader, until)
+		}
+		text += fmt.Sprintf("; %s, so it is tried last until %s", failedAsLeader, until)
 	}
 	return text
 }
+
+const failedAsLeader = "failed as leader"
 
 // difference is what decides between two candidates, as the first one's words.
 func (t *turn) difference(v, other seatView) string {
@@ -236,7 +248,7 @@ func (t *turn) difference(v, other seatView) string {
 	}
 	switch {
 	case t.barred(v) != t.barred(other):
-		return word(t.barred(other), "has not failed as leader", "failed as leader")
+		return word(t.barred(other), "has not failed as leader", failedAsLeader)
 	case v.priority != other.priority:
 		return fmt.Sprintf("%s priority, %d", word(v.priority > other.priority, "higher", "lower"), v.priority)
 	case v.lag != other.lag:

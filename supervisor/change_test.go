@@ -360,6 +360,11 @@ func TestProbation(t *testing.T) {
 		for _, v := range turn.ranked() {
 			names = append(names, c.s.nameOf(v.pid))
 		}
+		ranked := make(chan answer[Ranking], 1)
+		c.answering(c.do(inRank{-1, ranked}))
+		if why := (<-ranked).value.Workers[0].Why; row.barred && why != "goes after kv-2: failed as leader, so it is tried last until 03:04:15" {
+			t.Errorf("dry run: %s", why)
+		}
 		if got := strings.Join(names, " "); (got == "kv-2 kv-0") != row.barred || (got == "kv-0 kv-2") == row.barred {
 			t.Errorf("after %v: %s", row.led, got)
 		}

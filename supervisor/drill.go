@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/standbyd/standbyd/coord/role"
@@ -28,7 +29,7 @@ type DrillOptions struct {
 	Fault    Fault         // empty means FaultKill
 	Count    int           // rounds; 0 means 1
 	Interval time.Duration // between the end of a round and the next; 0 means 1 s
-	// Force hits the leader also when no standby is ready to take over.
+	// Force hits the leader also when no standby is ready to take over, or none may.
 	Force bool
 	// Hit is told of each fault that was caused, before its record is known;
 	// nil is allowed. It is called on the goroutine of the caller of Drill.
@@ -51,8 +52,10 @@ const drillInterval = time.Second
 
 // Drill causes failovers on purpose and measures them: zero is taken just
 // before the fault. Each is told of every round's record; nil is allowed. It
-// refuses with ErrNoStandby while nobody could take over, unless Force, and
-// with ErrUnwatched if a hang would not be noticed. From the second round on it
+// refuses with ErrNoStandby while nobody could take over, also where the role is
+// paused or held, unless Force, and with ErrUnwatched if a hang would not be
+// noticed. In a role that is paused, also by then, a round ends with
+// ErrNoTakeover once its fault would have been found. From the second round on it
 // waits for a ready standby instead. The records of the rounds that were done
 // are returned also with an error.
 //
@@ -161,11 +164,17 @@ func (s *Supervisor) betweenRounds(ctx context.Context, r *roleLoop, o DrillOpti
 	}
 }
 
-var errHeld = errors.New("the role is held")
+var (
+	errHeld   = errors.New("the role is held")
+	errPaused = errors.New("the role is paused")
+)
 
 func drillable(status *RoleStatus, force bool) (bool, error) {
 	if status.State == RoleHeld {
 		return false, fmt.Errorf("%w: %s", errHeld, status.Why)
+	}
+	if status.Pause != nil && (!force || status.State == RolePaused) {
+		return false, fmt.Errorf("%w: %s", errPaused, strings.TrimPrefix(status.Why, "paused: "))
 	}
 	if status.State != RoleLed {
 		return false, nil

@@ -49,7 +49,7 @@ func TestDrillIsRefusedWithTheReason(t *testing.T) {
 			s.workers[1].lot, s.workers[1].ready, s.workers[1].pid, s.workers[1].why = lotBackoff, false, 0, "exit status 1"
 		}, ErrNoStandby, []string{"kv-1 has no process (backoff): exit status 1", "kv-2 may not take over by itself (nofailover)"}},
 		{"the role is held", inDrill{fault: FaultKill}, func(s *state) { s.control.mode = controlHeld }, ErrNoStandby, []string{"held", "standbyd ack kv"}},
-		{"the role is paused", inDrill{fault: FaultKill}, func(s *state) { s.control.mode = controlPaused }, ErrNoStandby, []string{"paused"}},
+		{"the role is paused", inDrill{fault: FaultKill}, func(s *state) { s.pause.on = true }, ErrNoStandby, []string{"paused", "standbyd resume kv", "--force"}},
 		{"no progress limit", inDrill{fault: FaultHang, force: true}, func(s *state) { s.seats[0].watched = true }, ErrUnwatched, []string{"progress_timeout in [role.kv]"}},
 		{"no progress is reported", inDrill{fault: FaultHang}, func(s *state) { s.policy.ProgressTimeout = time.Second }, ErrUnwatched, []string{"kv-0", "Pulse", "WithCheck"}},
 		{"another one is under way", inDrill{fault: FaultKill, force: true}, func(s *state) { s.drill = &drillState{term: 7} }, ErrBusy, nil},

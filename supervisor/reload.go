@@ -111,17 +111,17 @@ func (s *Supervisor) plan(next []nextRole) Plan {
 //
 // It returns when all is done; each role's outcome is in the result. A config
 // that cannot work changes nothing: the error is a *ConfigError. ErrBusy if
-// another reload is under way. RuntimeDir, StateDir and the other settings of
+// another change of roles is under way: a Reload, Scale or RestartRolling. RuntimeDir, StateDir and the other settings of
 // the supervisor itself are left as they are.
 func (s *Supervisor) Reload(ctx context.Context, c Config) (Reloaded, error) {
 	next, err := s.resolveConfig(c)
 	if err != nil {
 		return Reloaded{}, err
 	}
-	if !s.reloading.TryLock() {
-		return Reloaded{}, fmt.Errorf("reload: %w: wait for the reload that is under way, and repeat", ErrBusy)
+	if err := s.reshaping.begin("reload"); err != nil {
+		return Reloaded{}, err
 	}
-	defer s.reloading.Unlock()
+	defer s.reshaping.end()
 	if !s.isRunning() {
 		return Reloaded{}, ErrNotRunning
 	}
@@ -205,7 +205,7 @@ func (s *Supervisor) change(ctx context.Context, r *roleLoop, in inReload) (Roll
 // one does not get ready: then the others are left as they are. It is refused
 // with ErrNoLeader where nobody leads and nobody may (paused, held, stopped).
 func (s *Supervisor) RestartRolling(ctx context.Context, roleName string) (Rolled, error) {
-	return s.changeOne(ctx, "restart", roleName, func(c *RoleConfig) (inReload, error) {
+	return s.changeOne(ctx, "restart", "restart "+roleName+" --rolling", roleName, func(c *RoleConfig) (inReload, error) {
 		return inReload{rolling: true, version: fmt.Sprintf("%s#%d", c.launchPrint(), proc.MonoNow())}, nil
 	})
 }
@@ -215,21 +215,21 @@ func (s *Supervisor) RestartRolling(ctx context.Context, roleName string) (Rolle
 // started one by one; those beyond the number are stopped, the leader after a
 // switchover to one that stays.
 func (s *Supervisor) Scale(ctx context.Context, roleName string, workers int) (Rolled, error) {
-	return s.changeOne(ctx, "scale", roleName, func(c *RoleConfig) (inReload, error) {
+	return s.changeOne(ctx, "scale", fmt.Sprintf("scale %s %d", roleName, workers), roleName, func(c *RoleConfig) (inReload, error) {
 		c.Workers = workers
 		return inReload{version: c.launchPrint()}, c.Validate()
 	})
 }
 
-func (s *Supervisor) changeOne(ctx context.Context, verb, roleName string, edit func(*RoleConfig) (inReload, error)) (Rolled, error) {
+func (s *Supervisor) changeOne(ctx context.Context, verb, what, roleName string, edit func(*RoleConfig) (inReload, error)) (Rolled, error) {
 	r := s.role(roleName)
 	if r == nil {
 		return Rolled{}, fmt.Errorf("%w: %q (there are: %s)", ErrNoRole, roleName, s.roleNames())
 	}
-	if !s.reloading.TryLock() {
-		return Rolled{}, fmt.Errorf("%s %s: %w: a reload is under way", verb, roleName, ErrBusy)
+	if err := s.reshaping.begin(what); err != nil {
+		return Rolled{}, err
 	}
-	defer s.reloading.Unlock()
+	defer s.reshaping.end()
 	old := s.current()
 	c := old[slices.IndexFunc(old, func(c RoleConfig) bool { return c.Name == roleName })].copy()
 	in, err := edit(&c)

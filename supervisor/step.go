@@ -154,6 +154,7 @@ func (t *turn) settle() {
 	switch s.phase {
 	case phaseStarting, phaseLed, phaseSwitching, phaseVacant, phasePaused, phaseHeld:
 		t.watchChange()
+		t.watchDrill()
 		t.stopLast()
 		t.watchRoll()
 		t.place()

@@ -56,13 +56,37 @@ func (t *turn) drillable(fault Fault, force bool) error {
 	if force {
 		return nil
 	}
-	if s.control.mode != controlOpen {
-		return fmt.Errorf("%w: the role is %s: %s", ErrNoStandby, [...]string{"open", "paused", "held", "closed"}[s.control.mode], t.reasonFor())
+	if why := t.nobodyMay(); why != "" {
+		return wouldBeOutage(why + "; --force does it all the same")
 	}
 	if !t.standbyReady() {
 		return fmt.Errorf("%w: %s", ErrNoStandby, t.whyNoStandby())
 	}
 	return nil
+}
+
+// wouldBeOutage is the refusal to take the leader from a role in which nobody
+// may follow. It matches ErrNoStandby.
+type wouldBeOutage string
+
+func (e wouldBeOutage) Error() string      { return "nobody would take over: " + string(e) }
+func (wouldBeOutage) Is(target error) bool { return target == ErrNoStandby }
+
+// standsStill: nobody leads next by itself until an operator says so, or a
+// time that was set for it has come.
+func (s *state) standsStill() bool { return s.pause.on || s.control.mode == controlHeld }
+
+// nobodyMay says why nobody may take over by itself, and what ends that; "" if
+// somebody may.
+func (t *turn) nobodyMay() string {
+	s := &t.s
+	switch {
+	case s.control.mode != controlOpen:
+		return fmt.Sprintf("the role is %s: %s", [...]string{"open", "waiting", "held", "closed"}[s.control.mode], t.reasonFor())
+	case s.pause.on:
+		return "the role is paused " + t.pauseEnd()
+	}
+	return ""
 }
 
 // hangable: a hang of the work would be noticed.
@@ -154,6 +178,9 @@ func (t *turn) giveUpDrill(err error) {
 	if w := &t.s.workers[d.index]; w.drilled == d.pid && t.s.led.term == d.term {
 		w.drilled = 0
 	}
+	if t.s.led.term != d.term {
+		t.s.spared = d.term // whoever follows later, the end was ours
+	}
 	respond(t, d.reply, Record{}, err)
 	t.s.drill = nil
 }
@@ -171,9 +198,38 @@ func (t *turn) mend() {
 	}
 }
 
+// watchDrill ends a drill after which nobody may lead by itself: in a role that
+// is paused or held there is nothing to wait for. Of a fault that leaves the
+// process alive the time goes by in which it would have been found.
+func (t *turn) watchDrill() {
+	s := &t.s
+	d := s.drill
+	if d == nil || d.zero == 0 || !s.standsStill() || s.owner.pid != 0 && s.owner.term > d.term {
+		return
+	}
+	then := fmt.Sprintf("`standbyd failover %s` makes a standby lead", s.policy.Name)
+	if s.led.term == d.term {
+		found := d.zero + int64(time.Duration(s.policy.Grace+1)*s.policy.Tick)
+		switch d.fault {
+		case FaultHang:
+			found += int64(s.policy.ProgressTimeout)
+		case FaultStop:
+			then = s.nameOf(s.led.pid) + " goes on"
+		default:
+			return // its process is about to end
+		}
+		if t.now.Mono < found {
+			d.due = min(d.due, found)
+			return
+		}
+	}
+	t.giveUpDrill(fmt.Errorf("%w: %s; %s", ErrNoTakeover, t.nobodyMay(), then))
+}
+
 // drillDue gives up a drill that nobody has taken over from in time.
 func (t *turn) drillDue() {
 	s := &t.s
+	t.watchDrill()
 	if s.drill == nil || s.drill.due > t.now.Mono {
 		return
 	}

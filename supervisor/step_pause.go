@@ -100,12 +100,17 @@ func (s *state) pauseStatus(now moment) *PauseStatus {
 	return p
 }
 
-func (t *turn) pauseReason() string {
+// pauseEnd says until when the role is paused.
+func (t *turn) pauseEnd() string {
 	s := &t.s
-	end := "until `standbyd resume " + s.policy.Name + "`"
 	if s.pause.until != 0 {
-		end = fmt.Sprintf("until %s or `standbyd resume %s`", t.wall(s.pause.until).Format("15:04:05"), s.policy.Name)
+		return fmt.Sprintf("until %s or `standbyd resume %s`", t.wall(s.pause.until).Format("15:04:05"), s.policy.Name)
 	}
+	return "until `standbyd resume " + s.policy.Name + "`"
+}
+
+func (t *turn) pauseReason() string {
+	s, end := &t.s, t.pauseEnd()
 	if s.led.term != 0 {
 		return fmt.Sprintf("paused: no failover, no preemption, no restart of the leader %s", end)
 	}

@@ -168,6 +168,11 @@ func beginStop(t *turn, i int) {
 	w.vitals.beatBy = 0
 	if w.pid != 0 {
 		t.do(doSignal{index: i, sig: t.s.policy.stopSignal()})
+		if pid := uint32(w.pid); t.s.active.pid != pid || t.s.owner.pid == pid {
+			// A process that somebody has stopped can only end if it goes on. Not a
+			// leader that has lost the lease: it is fenced as it is.
+			t.do(doSignal{index: i, sig: signalContinue})
+		}
 	}
 }
 

@@ -41,7 +41,7 @@ type Supervisor struct {
 	all     sync.WaitGroup // the roles' loops, and conduct until it ends them
 
 	lent      lentSockets
-	reloading sync.Mutex // held by whoever changes roles or their configs
+	reshaping reshaping // in the hands of whoever changes roles or their configs
 
 	mu      sync.Mutex
 	ran     bool

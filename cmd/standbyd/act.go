@@ -46,6 +46,9 @@ func (a *app) signalVerb() *cobra.Command {
 	}
 	f := addForm(c, "text", "json")
 	return a.verb(c, func(ctx context.Context, args []string) error {
+		if _, err := api.ParseSignal(args[1]); err != nil {
+			return err
+		}
 		client, err := a.client()
 		if err != nil {
 			return err

@@ -36,6 +36,8 @@ func TestWithoutADaemon(t *testing.T) {
 		{"status a b", exitUsage, `"b" is one argument too many`},
 		{"pid", exitUsage, "TARGET is missing"},
 		{"signal kv/0", exitUsage, "SIGNAL is missing"},
+		{"signal kv/0 NOPE", exitUsage, "standbyd: there is no signal \"NOPE\""},
+		{"scale kv 0", exitUsage, "at least 1; `standbyd stop kv`"},
 		{"wait kv --for ever", exitUsage, "leader and ready"},
 		{"logs kv -n -1", exitUsage, "-n -1"},
 		{"drill kv --count 0", exitUsage, "at least 1"},

@@ -27,15 +27,15 @@ Faults: kill (SIGKILL); stop (SIGSTOP, found by its missing beats); hang (its
 work stops and its process goes on beating, found by progress_timeout); exit (it
 ends by itself, with status 70).
 
-A drill is refused while no standby is ready, unless --force. It spends none of
-the role's failover budget. Ctrl-C ends it after the round under way.`,
+A drill is refused while no standby is ready or the role is paused or held, unless
+--force. It spends none of the role's failover budget. Ctrl-C ends it after the round under way.`,
 		Args: exactArgs("ROLE"),
 	}
 	d := drilling{app: a}
 	fault := c.Flags().String("fault", "kill", "what happens to the leader: kill, stop, hang or exit")
 	c.Flags().IntVar(&d.count, "count", 1, "how many times, each against the leader of that moment")
 	interval := c.Flags().Duration("interval", time.Second, "wait between two of them")
-	force := c.Flags().Bool("force", false, "also while no standby is ready")
+	force := c.Flags().Bool("force", false, "also while no standby is ready, or none may take over")
 	target := c.Flags().String("probe", "", "`URL` to request all the while")
 	every := c.Flags().Duration("probe-every", 2*time.Millisecond, "how often")
 	c.Flags().Float64Var(&d.maxMS, "max-ms", 0, "exit with code 5 if a round took more than `X` milliseconds: until the first request was served with --probe, else until somebody led")
@@ -114,6 +114,9 @@ func (d *drilling) run(ctx context.Context, request api.DrillRequest) error {
 		}
 		defer d.probe.start()()
 	}
+	if request.Force {
+		d.warnOfPause(ctx, client)
+	}
 	// The request outlives a Ctrl-C until its round is over.
 	request.Role = d.role
 	own, cancel := context.WithCancel(context.WithoutCancel(ctx))
@@ -154,6 +157,19 @@ func (d *drilling) run(ctx context.Context, request api.DrillRequest) error {
 				}
 			}
 			return d.conclude(err)
+		}
+	}
+}
+
+// warnOfPause tells before a forced drill what will come of it.
+func (d *drilling) warnOfPause(ctx context.Context, client *api.Client) {
+	s, err := client.Status(ctx)
+	if err != nil {
+		return // the drill says so
+	}
+	for _, r := range s.Roles {
+		if r.Name == d.role && (r.Pause != nil || r.Budget.HeldUntil != nil) {
+			fmt.Fprintf(d.stderr, "standbyd: warning: %s; nobody will take over from the leader by itself\n", join(d.role, r.Why))
 		}
 	}
 }

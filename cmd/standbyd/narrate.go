@@ -2,7 +2,12 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"io"
+	"strings"
+	"sync"
+	"time"
 
 	"github.com/standbyd/standbyd/internal/api"
 	"github.com/standbyd/standbyd/supervisor"
@@ -20,13 +25,28 @@ func (a *app) narrate(ctx context.Context, client *api.Client, concerned func(su
 	if !known {
 		return do()
 	}
+	// What happens until it is clear that this is not refused may be another's.
+	var mu sync.Mutex
+	var held strings.Builder
+	out := io.Writer(&held)
+	begin := func() {
+		mu.Lock()
+		defer mu.Unlock()
+		io.WriteString(a.stderr, held.String())
+		held.Reset()
+		out = a.stderr
+	}
+	accepted := time.AfterFunc(refusedWithin, begin)
+	defer accepted.Stop()
 	tell := func(e supervisor.Event) error {
 		if e.ID <= last {
 			return nil
 		}
 		last = e.ID
 		if ofTheWorkers(e) && concerned(e) {
-			fmt.Fprintf(a.stderr, "  %s: %s\n", e.Role, sentence(e))
+			mu.Lock()
+			defer mu.Unlock()
+			fmt.Fprintf(out, "  %s: %s\n", e.Role, sentence(e))
 		}
 		return nil
 	}
@@ -40,11 +60,18 @@ func (a *app) narrate(ctx context.Context, client *api.Client, concerned func(su
 	err := do()
 	cancel()
 	<-ended
+	if errors.Is(err, supervisor.ErrBusy) {
+		return err
+	}
 	if ctx.Err() == nil { // what was on its way
 		client.Events(ctx, api.EventsOptions{Last: -1, After: last}, tell)
 	}
+	begin()
 	return err
 }
+
+// refusedWithin is how soon a daemon says that something else is under way.
+const refusedWithin = 500 * time.Millisecond
 
 // narrateOf is narrate for one role, and silent with -o json.
 func (a *app) narrateOf(ctx context.Context, client *api.Client, f *form, role string, do func() error) error {

@@ -270,6 +270,9 @@ reload or restart of standbyd, which take the number from the config file.`,
 		if err != nil {
 			return usagef("%q is no number of workers", args[1])
 		}
+		if n < 1 {
+			return usagef("%d workers: at least 1; `standbyd stop %s` stops a role", n, args[0])
+		}
 		client, err := a.client()
 		if err != nil {
 			return err

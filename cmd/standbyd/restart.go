@@ -26,7 +26,8 @@ and its count of ends begins anew. Workers that run are left alone.`)
 func (a *app) stopVerb() *cobra.Command {
 	return a.handVerb("stop", `stop TARGET...`, "Stop workers, the leader of a whole role last, and wait until they are gone",
 		`They stay stopped until start or restart, or until another standbyd runs. If a
-leader alone is stopped, a standby takes over.`)
+leader alone is stopped, a standby takes over; in a role that is paused or held
+none may, so that is refused.`)
 }
 
 func (a *app) restartVerb() *cobra.Command {
@@ -34,7 +35,11 @@ func (a *app) restartVerb() *cobra.Command {
 		`All that are meant are stopped and started at once: a whole role has no leader
 meanwhile. With --rolling, for roles only, the standbys are restarted one by one,
 the next only when the one before is ready again; then the leader hands over, and
-is restarted last. One that does not get ready ends it, and the others run on.`)
+is restarted last. One that does not get ready ends it, and the others run on. A
+role of one worker has no leader meanwhile; there is a warning.
+
+Where nobody may take over, in a role that is paused or held, a leader is not
+restarted: that is refused.`)
 	c.Flags().Bool(rollingFlag, false, "one by one, the leader last, after a switchover")
 	return c
 }
@@ -63,6 +68,7 @@ of names ('kv*', 'kv/*').`}
 		var failed []error
 		if rolling, err := c.Flags().GetBool(rollingFlag); err == nil && rolling {
 			for _, t := range targets {
+				a.warnOfOnlyWorker(ctx, client, t)
 				var done supervisor.Rolled
 				err := a.narrateOf(ctx, client, f, t, func() (err error) {
 					done, err = client.RestartRolling(ctx, t)
@@ -94,6 +100,19 @@ of names ('kv*', 'kv/*').`}
 		}
 		return errors.Join(failed...)
 	})
+}
+
+// warnOfOnlyWorker tells before a rolling restart that nobody can lead meanwhile.
+func (a *app) warnOfOnlyWorker(ctx context.Context, client *api.Client, role string) {
+	s, err := client.Status(ctx)
+	if err != nil {
+		return // whoever does it says so
+	}
+	for _, r := range s.Roles {
+		if r.Name == role && len(r.Workers) == 1 && r.Leader != "" && r.Pause == nil {
+			fmt.Fprintf(a.stderr, "standbyd: warning: %s has one worker: nobody leads while it is restarted; `standbyd scale %s 2` first, and somebody does\n", role, role)
+		}
+	}
 }
 
 // exactOrMore wants at least one argument.

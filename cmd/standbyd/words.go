@@ -99,7 +99,9 @@ func lastFailover(r supervisor.Record, now time.Time) string {
 	case role.ReasonSwitchover:
 		fmt.Fprintf(&b, "switchover, %s handed over", who)
 	case role.ReasonForced:
-		fmt.Fprintf(&b, "forced failover, %s was ended", who)
+		fmt.Fprintf(&b, "forced failover from %s", who)
+	case role.ReasonStopped:
+		fmt.Fprintf(&b, "%s was stopped", who)
 	case role.ReasonFirst:
 		b.WriteString("first leader")
 	default:

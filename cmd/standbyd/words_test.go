@@ -38,6 +38,20 @@ func TestStory(t *testing.T) {
 	}
 }
 
+func TestLastFailover(t *testing.T) {
+	for reason, want := range map[role.Reason]string{
+		role.ReasonCrash:   "1m00s ago: kv-0 (pid 41) died, kv-2 (pid 43) took over;",
+		role.ReasonForced:  "1m00s ago: forced failover from kv-0 (pid 41), kv-2 (pid 43) took over;", // also if it was dead already
+		role.ReasonStopped: "1m00s ago: kv-0 (pid 41) was stopped, kv-2 (pid 43) took over;",
+	} {
+		r := failover
+		r.Reason = reason
+		if got := lastFailover(r, noon.Add(time.Minute)); !strings.HasPrefix(got, want) {
+			t.Errorf("%s: %s", reason, got)
+		}
+	}
+}
+
 func TestPhase(t *testing.T) {
 	for _, c := range []struct {
 		us   *float64

@@ -240,7 +240,7 @@ func ParseSignal(s string) (syscall.Signal, error) {
 	if sig := unix.SignalNum("SIG" + strings.TrimPrefix(name, "SIG")); sig != 0 {
 		return sig, nil
 	}
-	return 0, fmt.Errorf("%w: there is no signal %q; write a name such as TERM or a number such as 15", ErrBadRequest, s)
+	return 0, badRequest(fmt.Sprintf("there is no signal %q; write a name such as TERM or a number such as 15", s))
 }
 
 func decode[T any](w http.ResponseWriter, r *http.Request) (v T, ok bool) {

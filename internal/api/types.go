@@ -138,6 +138,12 @@ var ErrConfig = errors.New("bad config")
 // ErrBadRequest: the request itself makes no sense.
 var ErrBadRequest = errors.New("bad request")
 
+// badRequest is an ErrBadRequest whose text says enough by itself.
+type badRequest string
+
+func (e badRequest) Error() string      { return string(e) }
+func (badRequest) Is(target error) bool { return target == ErrBadRequest }
+
 // kinds pairs the errors that cross the socket with their codes and HTTP
 // statuses, so that errors.Is works on the client's side too.
 var kinds = []struct {
@@ -168,6 +174,9 @@ type failure struct {
 }
 
 func failureOf(err error) (failure, int) {
+	if bad := (*supervisor.ConfigError)(nil); errors.As(err, &bad) {
+		return failure{codeConfig, err.Error()}, 422
+	}
 	for _, k := range kinds {
 		if errors.Is(err, k.err) {
 			return failure{k.code, err.Error()}, k.status
