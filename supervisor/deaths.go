@@ -1,7 +1,7 @@
 package supervisor
 
 import (
-	"bufio"
+	"bytes"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -44,14 +44,14 @@ func (l *deathLog) add(d Death) error {
 		return fmt.Errorf("make the folder of the death histories again: %w", err)
 	}
 	if l.size < 0 {
-		known, err := readDeaths(l.path)
+		known, _, err := readDeaths(l.path)
 		if err != nil {
 			return err
 		}
 		l.size = len(known)
 	}
 	if l.size >= 2*keptDeaths {
-		known, err := readDeaths(l.path)
+		known, _, err := readDeaths(l.path)
 		if err != nil {
 			return err
 		}
@@ -90,43 +90,56 @@ func (l *deathLog) add(d Death) error {
 }
 
 // readDeaths returns the last deaths in a file, oldest first. Lines that are
-// damaged are left out; no file is none.
-func readDeaths(path string) ([]Death, error) {
+// damaged are left out and counted; no file is none.
+func readDeaths(path string) (deaths []Death, damaged int, err error) {
 	f, err := os.Open(path)
 	if errors.Is(err, fs.ErrNotExist) {
-		return nil, nil
+		return nil, 0, nil
 	}
 	if err != nil {
-		return nil, fmt.Errorf("read the death history: %w", err)
+		return nil, 0, fmt.Errorf("read the death history: %w", err)
 	}
 	defer f.Close()
-	var deaths []Death
-	lines := bufio.NewScanner(f)
-	lines.Buffer(nil, 1<<20)
-	for lines.Scan() {
-		var d Death
-		if json.Unmarshal(lines.Bytes(), &d) == nil && !d.At.IsZero() {
-			deaths = append(deaths, d)
+	err = eachLine(f, func(line []byte) {
+		if len(bytes.TrimSpace(line)) == 0 {
+			return
 		}
-		if len(deaths) >= 2*keptDeaths {
+		var d Death
+		if json.Unmarshal(line, &d) != nil || d.At.IsZero() {
+			damaged++
+			return
+		}
+		if deaths = append(deaths, d); len(deaths) >= 2*keptDeaths {
 			deaths = append(deaths[:0:0], deaths[len(deaths)-keptDeaths:]...)
 		}
-	}
-	if err := lines.Err(); err != nil {
-		return nil, fmt.Errorf("read the death history %s: %w", path, err)
+	})
+	if err != nil {
+		return nil, damaged, fmt.Errorf("read the death history %s: %w", path, err)
 	}
 	if n := len(deaths); n > keptDeaths {
 		deaths = deaths[n-keptDeaths:]
 	}
-	return deaths, nil
+	return deaths, damaged, nil
 }
 
 // Deaths returns the last deaths of a worker ("kv/0", "kv-0", "kv/leader"),
 // oldest first, at most 100. They outlive the supervisor.
 func (s *Supervisor) Deaths(target string) (worker string, deaths []Death, err error) {
+	worker, deaths, _, err = s.deaths(target)
+	return worker, deaths, err
+}
+
+// DamagedDeaths counts the lines in the file of a worker's deaths that are
+// none, and that Deaths leaves out.
+func (s *Supervisor) DamagedDeaths(target string) (int, error) {
+	_, _, damaged, err := s.deaths(target)
+	return damaged, err
+}
+
+func (s *Supervisor) deaths(target string) (worker string, deaths []Death, damaged int, err error) {
 	r, i, err := s.find(target)
 	if err != nil {
-		return "", nil, err
+		return "", nil, 0, err
 	}
 	status := r.published.Load()
 	name := status.Leader
@@ -134,10 +147,10 @@ func (s *Supervisor) Deaths(target string) (worker string, deaths []Death, err e
 		name = status.Workers[i].Name
 	}
 	if name == "" {
-		return "", nil, fmt.Errorf("%s: %w", target, ErrNoLeader)
+		return "", nil, 0, fmt.Errorf("%s: %w", target, ErrNoLeader)
 	}
-	deaths, err = readDeaths(r.paths.deaths(name))
-	return name, deaths, err
+	deaths, damaged, err = readDeaths(r.paths.deaths(name))
+	return name, deaths, damaged, err
 }
 
 // clipped are the last words of a death, cut to what is kept.

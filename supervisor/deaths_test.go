@@ -9,7 +9,7 @@ import (
 
 func TestDeathsAreTheLastHundred(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "kv-0.jsonl")
-	if deaths, err := readDeaths(path); err != nil || len(deaths) != 0 {
+	if deaths, _, err := readDeaths(path); err != nil || len(deaths) != 0 {
 		t.Fatalf("no file: %v, %v", deaths, err)
 	}
 	at := time.Unix(1_700_000_000, 0).UTC()
@@ -27,12 +27,12 @@ func TestDeathsAreTheLastHundred(t *testing.T) {
 			t.Fatal(err)
 		}
 		if want := min(i+1, keptDeaths); i%37 == 0 {
-			if deaths, err := readDeaths(path); err != nil || len(deaths) != want || deaths[want-1].PID != i+1 {
+			if deaths, _, err := readDeaths(path); err != nil || len(deaths) != want || deaths[want-1].PID != i+1 {
 				t.Fatalf("after %d: %d deaths, %v", i+1, len(deaths), err)
 			}
 		}
 	}
-	deaths, err := readDeaths(path)
+	deaths, _, err := readDeaths(path)
 	if err != nil || len(deaths) != keptDeaths {
 		t.Fatalf("%d, %v", len(deaths), err)
 	}
@@ -43,5 +43,20 @@ func TestDeathsAreTheLastHundred(t *testing.T) {
 	}
 	if info, _ := os.Stat(path); info.Size() > 100<<10 {
 		t.Errorf("the file has %d bytes", info.Size())
+	}
+}
+
+// TestDamagedDeaths are counted, and do not keep the next ones out.
+func TestDamagedDeaths(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "kv-0.jsonl")
+	if err := os.WriteFile(path, append(make([]byte, 2<<20), "\n{}\n\n"...), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	log := deathLog{path, -1}
+	if err := log.add(Death{At: time.Now(), PID: 7, Cause: "x"}); err != nil {
+		t.Fatal(err)
+	}
+	if deaths, damaged, err := readDeaths(path); err != nil || damaged != 2 || len(deaths) != 1 || deaths[0].PID != 7 {
+		t.Errorf("%+v, %d damaged, %v", deaths, damaged, err)
 	}
 }

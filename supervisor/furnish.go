@@ -57,6 +57,7 @@ func (r *roleLoop) furnishHooks() error {
 // strip lets go of what furnish made, and leaves the files. end: nobody is at
 // work any more, and the log reader ends.
 func (r *roleLoop) strip(end bool) {
+	r.forget()
 	if r.socket != nil {
 		r.socket.Close()
 		r.socket = nil

@@ -11,6 +11,7 @@ import (
 	"os"
 	"path/filepath"
 	"sync"
+	"sync/atomic"
 )
 
 // history.jsonl becomes history.jsonl.1 at historyBytes, that one .2, and so
@@ -31,6 +32,8 @@ type history struct {
 	keep int
 	torn bool // the last line was half a one when it was opened
 
+	damaged atomic.Int64 // lines that the last reading left out
+
 	mu      sync.Mutex
 	file    *os.File
 	own     fs.FileInfo // which file that is
@@ -46,6 +49,9 @@ func openHistory(path string) (*history, error) {
 		return nil, err
 	}
 	h.torn = h.half
+	// What cannot be read is told to whoever asks for it.
+	_, damaged, _ := readHistory(path, h.keep, "")
+	h.damaged.Store(int64(damaged))
 	return h, nil
 }
 
@@ -181,11 +187,25 @@ func (h *history) old(i int) string { return fmt.Sprintf("%s.%d", h.path, i) }
 func (h *history) read(role string) ([]Record, error) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	records, _, err := readHistory(h.path, h.keep, role)
+	records, damaged, err := readHistory(h.path, h.keep, role)
+	h.damaged.Store(int64(damaged))
 	for _, line := range h.owed {
 		records, _ = takeLine(records, line, role)
 	}
 	return records, err
+}
+
+// trouble says what of the files could not be read; empty: nothing.
+func (h *history) trouble() string {
+	n := h.damaged.Load()
+	if n == 0 {
+		return ""
+	}
+	text := fmt.Sprintf("damaged lines of the history in %s that are left out: %d", h.path, n)
+	if h.torn {
+		text += "; its last line was half a one, as a power cut leaves it"
+	}
+	return text
 }
 
 // ReadHistory reads the records of a state folder that no supervisor needs to
@@ -229,7 +249,8 @@ func takeLine(records []Record, line []byte, role string) ([]Record, bool) {
 		return records, true
 	}
 	var r Record
-	if json.Unmarshal(line, &r) != nil || r.Role == "" {
+	// All that is shown of a change whatever it was: half a record is damage.
+	if json.Unmarshal(line, &r) != nil || r.Role == "" || r.At.IsZero() || r.Token == 0 {
 		return records, false
 	}
 	if role == "" || r.Role == role {

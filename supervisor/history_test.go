@@ -9,9 +9,15 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+	"time"
 
 	"github.com/standbyd/standbyd/coord/role"
 )
+
+// entry is a record with all that one must have.
+func entry(term uint64) Record {
+	return Record{Role: "kv", At: time.Now(), Term: term, Token: role.MakeToken(1, term)}
+}
 
 func terms(t *testing.T, h *history, role string) (terms []uint64) {
 	t.Helper()
@@ -39,7 +45,7 @@ func TestHistoryIsRotated(t *testing.T) {
 		if term%2 == 1 {
 			name = "other"
 		}
-		if err := h.append(Record{Role: name, Term: term + 1, Token: role.MakeToken(1, term+1), ClaimedUS: &us}); err != nil {
+		if err := h.append(Record{Role: name, At: time.Now(), Term: term + 1, Token: role.MakeToken(1, term+1), ClaimedUS: &us}); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -82,7 +88,7 @@ func TestHistorySurvivesDamage(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		h.append(Record{Role: "kv", Term: 1})
+		h.append(entry(1))
 		h.close()
 		f, _ := os.OpenFile(path, os.O_APPEND|os.O_WRONLY, 0)
 		f.WriteString(damage)
@@ -93,7 +99,7 @@ func TestHistorySurvivesDamage(t *testing.T) {
 		if !h.torn {
 			t.Errorf("%s: nobody is told", name)
 		}
-		if err := h.append(Record{Role: "kv", Term: 2}); err != nil {
+		if err := h.append(entry(2)); err != nil {
 			t.Errorf("%s: %v", name, err)
 		}
 		if got := terms(t, h, "kv"); !slices.Equal(got, []uint64{1, 2}) {
@@ -118,18 +124,18 @@ func TestHistoryOnAFullDisk(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	h.append(Record{Role: "kv", Term: 1})
+	h.append(entry(1))
 	disk := h.file
 	full, err := os.OpenFile("/dev/full", os.O_WRONLY, 0)
 	if err != nil {
 		t.Skip("there is no /dev/full here")
 	}
 	h.file = full
-	if err := h.append(Record{Role: "kv", Term: 2}); !errors.Is(err, syscall.ENOSPC) {
+	if err := h.append(entry(2)); !errors.Is(err, syscall.ENOSPC) {
 		t.Errorf("the first one that it does not take: %v", err)
 	}
 	for term := range uint64(historyOwed) {
-		if err := h.append(Record{Role: "kv", Term: term + 3}); err != nil {
+		if err := h.append(entry(term + 3)); err != nil {
 			t.Fatalf("told again: %v", err)
 		}
 	}
@@ -138,7 +144,7 @@ func TestHistoryOnAFullDisk(t *testing.T) {
 	}
 	h.file = disk
 	full.Close()
-	if err := h.append(Record{Role: "kv", Term: 5000}); err != nil {
+	if err := h.append(entry(5000)); err != nil {
 		t.Error(err)
 	}
 	if err := h.close(); err != nil {
@@ -166,7 +172,7 @@ func TestRemovedHistoryIsBegunAgain(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		if err := h.append(Record{Role: "kv", Term: uint64(term)}); err != nil {
+		if err := h.append(entry(uint64(term))); err != nil {
 			t.Error(err)
 		}
 		if got := terms(t, h, "kv"); !slices.Equal(got, []uint64{uint64(term)}) {
@@ -192,7 +198,7 @@ func TestHistoryThatCannotRotate(t *testing.T) {
 	}
 	told := 0
 	for term := range uint64(5) {
-		if h.append(Record{Role: "kv", Term: term}) != nil {
+		if h.append(entry(term)) != nil {
 			told++
 		}
 	}
@@ -202,8 +208,38 @@ func TestHistoryThatCannotRotate(t *testing.T) {
 	if err := os.Remove(path + ".new"); err != nil {
 		t.Fatal(err)
 	}
-	h.append(Record{Role: "kv", Term: 5})
+	h.append(entry(5))
 	if got := fmt.Sprint(terms(t, h, "")); got != "[0 1 2 3 4 5]" || len(h.owed) != 0 {
 		t.Errorf("%s, %d owed", got, len(h.owed))
+	}
+}
+
+// TestDamagedHistoryIsSaid: lines that are no records, and half records, are
+// neither shown nor passed over in silence.
+func TestDamagedHistoryIsSaid(t *testing.T) {
+	c := newConfig(t, "good")
+	path := historyPath(c.StateDir)
+	if err := os.MkdirAll(c.StateDir, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(path, []byte("junk\n{\"role\":\"hello\"}\n{\"role\":\n\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	w := start(t, c)
+	w.until("the role is full", full)
+	if !slices.ContainsFunc(w.sup.RecentEvents(), func(e Event) bool {
+		return e.Type == EventWarning && strings.Contains(e.Text, "damaged lines of the history in "+path+" that are left out: 3")
+	}) {
+		t.Error("there is no event of it")
+	}
+	damaged := func() int64 { return w.sup.Snapshot().Supervisor.DamagedHistory }
+	if n := damaged(); n != 3 {
+		t.Errorf("status counts %d", n)
+	}
+	if err := os.WriteFile(path, []byte("junk"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if records, err := w.sup.History("kv"); err != nil || len(records) > 1 || damaged() != 1 {
+		t.Errorf("%+v, %v, %d damaged", records, err, damaged())
 	}
 }

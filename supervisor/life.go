@@ -47,6 +47,15 @@ func (l *life) release() {
 // launch starts the process of a worker: it exists, is listed on disk, and
 // only then executes its program.
 func (r *roleLoop) launch(i int) (pid int, err error) {
+	r.rebindLost()
+	if r.socket != nil && r.socket.Lost() {
+		if err := r.mendSocket(); err != nil {
+			return 0, err
+		}
+	}
+	if err := r.mendOutput(i); err != nil {
+		return 0, err
+	}
 	spec, err := r.spec(i)
 	if err != nil {
 		return 0, err

@@ -99,6 +99,9 @@ func (r *roleLoop) tick() {
 		r.touch(func(u *segmentUse) { u.election.Tick(proc.MonoNow()) })
 	}
 	r.take(inLook{})
+	if r.upkeepDue() {
+		r.mend()
+	}
 }
 
 // look reads the words; nil if there is nothing to be seen.

@@ -22,6 +22,9 @@ type SupervisorStatus struct {
 	// Warnings are about the folders: what is wrong with them now, and that
 	// they were removed, and made again, since the start.
 	Warnings []string `json:"warnings,omitempty"`
+	// DamagedHistory counts the lines of the history that the last reading, at
+	// the start or for History, found damaged and left out.
+	DamagedHistory int64 `json:"damaged_history,omitempty"`
 }
 
 // RoleState is what a role is doing. The strings are append-only.

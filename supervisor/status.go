@@ -19,6 +19,9 @@ func (s *Supervisor) Snapshot() Snapshot {
 	if keep := s.keep.Load(); keep != nil {
 		snap.Supervisor.Warnings = keep.warnings()
 	}
+	if s.isRunning() {
+		snap.Supervisor.DamagedHistory = s.history.damaged.Load()
+	}
 	for _, r := range s.loops() {
 		status := *r.published.Load()
 		status.Plugins = make([]PluginStatus, 0, len(status.hooks))

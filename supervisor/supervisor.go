@@ -134,8 +134,8 @@ func (s *Supervisor) Run(ctx context.Context) (err error) {
 		return err
 	}
 	defer s.history.close()
-	if s.history.torn {
-		s.bus.publish(Event{Type: EventWarning, Text: "the last line of " + s.history.path + " is half a one, as a power cut leaves it: it is left out"})
+	if text := s.history.trouble(); text != "" {
+		s.bus.publish(Event{Type: EventWarning, Text: text})
 	}
 	if err := s.openGroups(); err != nil {
 		return err
@@ -172,6 +172,7 @@ func (s *Supervisor) Run(ctx context.Context) (err error) {
 	s.all.Wait()
 	close(over)
 	looking.Wait()
+	keep.looked = nil                        // closely:
 	keep.look()                              // what was removed just now is to be whole for the next one
 	os.Remove(rolesDir(s.config.RuntimeDir)) // unless a role could not be cleared
 	s.setRunning(false)
@@ -348,7 +349,7 @@ func (s *Supervisor) nextGeneration(roleName string, last uint64) (uint64, error
 		return 0, fmt.Errorf("take the next generation of role %s: %w", roleName, err)
 	}
 	if used := keep.last(roleName); used > 0 {
-		if err := s.store.RaiseEpoch(context.Background(), key, used); err != nil {
+		if err := s.store.MendEpoch(context.Background(), key, used); err != nil {
 			return fail(err)
 		}
 	}

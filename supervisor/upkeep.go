@@ -5,7 +5,9 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"maps"
 	"os"
+	"slices"
 	"strings"
 	"sync"
 	"syscall"
@@ -24,6 +26,10 @@ const (
 	// settledAfter: a folder that was changed less than that before it was read
 	// may have been changed once more, under the same time of change.
 	settledAfter = 2 * time.Second
+	// closeLooks is how often the files are read although their folder has not
+	// changed: one in so many looks. What is written into a file changes the
+	// file alone.
+	closeLooks = 10
 	// rivalLooks is in how many looks in a row the state folder has to be
 	// somebody else's before that is said: who waits for our end with Wait
 	// holds it for moments.
@@ -36,13 +42,14 @@ const (
 // next start. Its methods are for one goroutine at a time; those about
 // generations and warnings are safe for all.
 type upkeep struct {
-	sup    *Supervisor
-	lease  *filelease.Lease
-	lock   *os.File    // the runtime folder, locked
-	state  fs.FileInfo // of the state folder
-	looked fs.FileInfo // of the folder of leases as it was when all in it was right; nil: look closely
-	rival  int         // looks in a row that found the state folder held by another one
-	said   map[string]string
+	sup     *Supervisor
+	lease   *filelease.Lease
+	lock    *os.File    // the runtime folder, locked
+	state   fs.FileInfo // of the state folder
+	looked  fs.FileInfo // of the folder of leases as it was when all in it was right; nil: look closely
+	trusted int         // looks since the last close one
+	rival   int         // looks in a row that found the state folder held by another one
+	said    map[string]string
 
 	mu          sync.Mutex
 	generations map[string]uint64 // the highest one of each role
@@ -107,16 +114,25 @@ func (u *upkeep) note(subject, text string) {
 	}
 }
 
-// warnings are the notes, what is wrong now first.
+// warnings are the notes, what is wrong now with the folders first, and those
+// of the roles last.
 func (u *upkeep) warnings() (all []string) {
 	u.mu.Lock()
 	defer u.mu.Unlock()
-	for _, subject := range []string{"runtime trouble", "state trouble", "runtime", "state"} {
+	ours := []string{"runtime trouble", "state trouble", "runtime", "state"}
+	for _, subject := range ours {
 		if text := u.notes[subject]; text != "" {
 			all = append(all, text)
 		}
 	}
-	return all
+	var roles []string
+	for subject, text := range u.notes {
+		if !slices.Contains(ours, subject) {
+			roles = append(roles, text)
+		}
+	}
+	slices.Sort(roles)
+	return append(all, roles...)
 }
 
 // made says that a folder was made again.
@@ -158,10 +174,11 @@ func (u *upkeep) lookRuntime() error {
 func (u *upkeep) lookState() error {
 	dir := leasesDir(u.sup.config.StateDir)
 	before, serr := os.Lstat(dir)
-	if serr == nil && u.looked != nil && os.SameFile(before, u.looked) && before.ModTime().Equal(u.looked.ModTime()) {
+	u.trusted++
+	if serr == nil && u.looked != nil && u.trusted < closeLooks && os.SameFile(before, u.looked) && before.ModTime().Equal(u.looked.ModTime()) {
 		return nil
 	}
-	u.looked = nil
+	u.looked, u.trusted = nil, 0
 	ctx, cancel := context.WithTimeout(context.Background(), upkeepWait)
 	defer cancel()
 	was := u.state
@@ -199,7 +216,7 @@ func (u *upkeep) lookState() error {
 // describe says what was missing of the state folder, which was that one.
 func (u *upkeep) describe(lost []string, was fs.FileInfo) string {
 	dir := u.sup.config.StateDir
-	what := "in the state folder " + dir + " was missing, and is made again: " + strings.Join(lost, ", ")
+	what := "missing or damaged in the state folder " + dir + ", and made again by standbyd: " + strings.Join(lost, ", ")
 	if u.state != nil && was != nil && !os.SameFile(u.state, was) {
 		what = "the state folder " + dir + " was removed while standbyd ran; it is made again. The history, deaths and logs in it are lost"
 	}
@@ -228,18 +245,30 @@ func (u *upkeep) raise(ctx context.Context) (behind []string, err error) {
 	}
 	u.mu.Unlock()
 	var errs []error
-	for name, g := range generations {
-		key := generationKey(name)
+	mend := func(key, what string, n uint64) {
 		last, err := u.sup.store.LastEpoch(key)
-		if err == nil && last < g {
-			behind = append(behind, "the generation of role "+name)
-			err = u.sup.store.RaiseEpoch(ctx, key, g)
+		if damaged := errors.Is(err, filelease.ErrUnreadable); damaged || err == nil && last < n {
+			if err = u.sup.store.MendEpoch(ctx, key, n); err == nil {
+				behind = append(behind, kept(what, key+".epoch.bad", damaged))
+			}
 		}
 		if err != nil {
-			errs = append(errs, fmt.Errorf("keep the generation of role %s, %d: %w", name, g, err))
+			errs = append(errs, fmt.Errorf("keep %s, %d: %w", what, n, err))
 		}
 	}
+	for _, name := range slices.Sorted(maps.Keys(generations)) {
+		mend(generationKey(name), "the generation of role "+name, generations[name])
+	}
+	mend(instanceKey, "the counter of this supervisor's leases", u.lease.Epoch())
 	return behind, errors.Join(errs...)
+}
+
+// kept names something that was made again, and where its damaged file is.
+func kept(what, file string, damaged bool) string {
+	if damaged {
+		return what + " (damaged: that file is leases/" + file + " now)"
+	}
+	return what
 }
 
 // hold claims the lease of the only supervisor again if it is lost.
@@ -248,6 +277,12 @@ func (u *upkeep) hold(ctx context.Context) (lost string, err error) {
 	if err == nil {
 		u.rival = 0
 		return "", nil
+	}
+	if errors.Is(err, filelease.ErrUnreadable) {
+		if err = u.sup.store.Mend(ctx, u.lease, u.sup.claimant()); err == nil {
+			u.rival = 0
+			return kept("the lease of this supervisor", instanceKey+".lease.json.bad", true), nil
+		}
 	}
 	var held *filelease.HeldError
 	if !errors.Is(err, filelease.ErrLost) && !errors.As(err, &held) {

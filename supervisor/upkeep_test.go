@@ -88,7 +88,7 @@ func TestRemovedStateFolder(t *testing.T) {
 	if records, _, err := ReadHistory(c.StateDir, "kv"); err != nil || len(records) != 1 || records[0].Token != after.Token {
 		t.Errorf("history on disk: %+v, %v", records, err)
 	}
-	if deaths, err := readDeaths(filepath.Join(deathsDir(c.StateDir), before.Leader+".jsonl")); err != nil || len(deaths) != 1 {
+	if deaths, _, err := readDeaths(filepath.Join(deathsDir(c.StateDir), before.Leader+".jsonl")); err != nil || len(deaths) != 1 {
 		t.Errorf("deaths on disk: %+v, %v", deaths, err)
 	}
 	w.shutdown()
@@ -106,6 +106,14 @@ func TestTokensSurviveTheStateFolder(t *testing.T) {
 		"emptied": func(t *testing.T, state string) {
 			for _, name := range []string{"leases", "logs", "deaths", "history.jsonl"} {
 				removeAll(t, filepath.Join(state, name))
+			}
+		},
+		"damaged": func(t *testing.T, state string) {
+			// In place: the folder does not change.
+			for _, name := range []string{"role.kv.epoch", "standbyd.epoch", "standbyd.lease.json"} {
+				if err := os.WriteFile(filepath.Join(leasesDir(state), name), []byte("junk"), 0o600); err != nil {
+					t.Fatal(err)
+				}
 			}
 		},
 		"without the counter": func(t *testing.T, state string) {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"os/exec"
 	"os/signal"
@@ -63,7 +64,7 @@ there is no CMD.`,
 			return nil
 		},
 	}
-	c.Flags().StringVar(&o.root, "root", "", "`folder` of the leases; the daemon's state folder if not given")
+	c.Flags().StringVar(&o.root, "root", "", "`folder` of the leases, which must exist; the daemon's state folder if not given")
 	c.Flags().DurationVar(&o.ttl, "ttl", filelease.DefaultTTL, "how long the lease outlives a holder that other machines cannot see")
 	c.Flags().DurationVar(&o.wait, "wait", 0, "wait so long at most; without it, as long as it takes")
 	c.Flags().BoolVar(&o.noWait, "no-wait", false, "do not wait at all")
@@ -116,6 +117,11 @@ func (a *app) lock(ctx context.Context, o lockOptions) error {
 	if err != nil {
 		return a.ownFailure(err)
 	}
+	if o.root != "" {
+		if err := rootExists(root); err != nil {
+			return a.ownFailure(err)
+		}
+	}
 	store, err := filelease.Open(root, filelease.WithTTL(o.ttl))
 	if err != nil {
 		return a.ownFailure(err)
@@ -127,6 +133,21 @@ func (a *app) lock(ctx context.Context, o lockOptions) error {
 		return a.ownFailure(err)
 	}
 	return a.runLocked(store, l, path, o.command, signals)
+}
+
+// rootExists refuses a mistyped --root: in a folder that is made on the way,
+// nobody would ever be in the way.
+func rootExists(root string) error {
+	info, err := os.Stat(root)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return fmt.Errorf("use --root %s: there is no such folder; if the path is right, make it once: mkdir -p -m 700 %s", root, shellQuote(root))
+	case err != nil:
+		return fmt.Errorf("use --root %s: %w", root, err)
+	case !info.IsDir():
+		return fmt.Errorf("use --root %s: it is no folder", root)
+	}
+	return nil
 }
 
 // findCommand tells 127 from 126 before anything is waited for.

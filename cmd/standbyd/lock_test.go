@@ -43,6 +43,18 @@ func lockRun(root string, args ...string) (code int, stdout, stderr string) {
 	return cmd.ProcessState.ExitCode(), out.String(), errs.String()
 }
 
+// TestLockOfAMistypedRoot makes no folder, in which nobody would be in the way.
+func TestLockOfAMistypedRoot(t *testing.T) {
+	root := filepath.Join(t.TempDir(), "typo", "x")
+	code, _, errs := lockRun(root, "k", "--", "true")
+	if code != 125 || !strings.Contains(errs, "use --root "+root+": there is no such folder") {
+		t.Errorf("code %d, %s", code, errs)
+	}
+	if _, err := os.Lstat(filepath.Dir(root)); err == nil {
+		t.Error("it was made")
+	}
+}
+
 // background is a lock whose command has printed its first line.
 type background struct {
 	*exec.Cmd

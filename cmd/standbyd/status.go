@@ -148,6 +148,10 @@ func (a *app) historyVerb() *cobra.Command {
 		records, err := client.History(ctx, name)
 		if errors.Is(err, api.ErrNoDaemon) && a.socket == "" {
 			records, err = a.historyOnDisk(name, err)
+		} else if err == nil {
+			if s, serr := client.Status(ctx); serr == nil && s.Supervisor.DamagedHistory > 0 {
+				a.tellDamage(s.Supervisor.DamagedHistory)
+			}
 		}
 		if err != nil {
 			return err
@@ -171,14 +175,18 @@ func (a *app) historyOnDisk(name string, absent error) ([]supervisor.Record, err
 		return nil, errors.Join(absent, err)
 	}
 	records, damaged, err := supervisor.ReadHistory(stateDir, name)
+	if damaged > 0 {
+		a.tellDamage(int64(damaged))
+	}
 	if err != nil || len(records) == 0 {
 		return nil, errors.Join(absent, err)
 	}
 	fmt.Fprintf(a.stderr, "standbyd: %v; this is the history that it left\n", absent)
-	if damaged > 0 {
-		fmt.Fprintf(a.stderr, "standbyd: %d lines of it are damaged, as a power cut leaves them, and left out\n", damaged)
-	}
 	return records, nil
+}
+
+func (a *app) tellDamage(lines int64) {
+	fmt.Fprintf(a.stderr, "standbyd: damaged lines of the history that are left out: %d; they are kept in STATE_DIR/history.jsonl*\n", lines)
 }
 
 func (a *app) printRecord(w io.Writer, f *form, r supervisor.Record) error {

@@ -33,6 +33,9 @@ func (a *app) workerStatus(ctx context.Context, client *api.Client, s supervisor
 		if w.Name != known.Worker {
 			continue
 		}
+		if known.Damaged > 0 {
+			fmt.Fprintf(a.stderr, "standbyd: damaged lines of the file with the deaths of %s that are left out: %d\n", known.Worker, known.Damaged)
+		}
 		if f.json() {
 			return printJSON(a.stdout, workerDetail{w, name, known.Deaths})
 		}

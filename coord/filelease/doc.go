@@ -10,6 +10,7 @@
 //	KEY.lock            empty; locked for the time of one call
 //	KEY.live            locked by the holder for as long as it lives
 //	KEY.lease.json.bad  a record that was damaged, and was replaced
+//	KEY.epoch.bad       a counter that was
 //	KEY.seen            since when a record is watched, see below
 //
 // KEY.lock, KEY.epoch and KEY.live are never deleted: a lock file that is made

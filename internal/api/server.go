@@ -147,11 +147,16 @@ func (s *Server) logs(w http.ResponseWriter, r *http.Request) {
 }
 
 func (s *Server) deaths(w http.ResponseWriter, r *http.Request) {
-	worker, deaths, err := s.backend.Deaths(r.URL.Query().Get("target"))
+	target := r.URL.Query().Get("target")
+	worker, deaths, err := s.backend.Deaths(target)
+	damaged := 0
+	if err == nil {
+		damaged, err = s.backend.DamagedDeaths(target)
+	}
 	if deaths == nil {
 		deaths = []supervisor.Death{}
 	}
-	answerOr(w, Deaths{worker, deaths}, err)
+	answerOr(w, Deaths{worker, deaths, damaged}, err)
 }
 
 func (s *Server) signal(w http.ResponseWriter, r *http.Request) {

@@ -132,6 +132,8 @@ func (p *puppet) Scale(_ context.Context, role string, n int) (supervisor.Rolled
 
 func (p *puppet) Ack(context.Context, string) error { return p.err }
 
+func (p *puppet) DamagedDeaths(string) (int, error) { return 2, nil }
+
 func (p *puppet) Deaths(target string) (string, []supervisor.Death, error) {
 	if target != "kv/1" {
 		return "", nil, supervisor.ErrNoWorker
@@ -191,7 +193,7 @@ func TestRoundTrips(t *testing.T) {
 	if x, err := c.Signal(ctx, "kv/1", "sigkill"); err != nil || x != (SignalSent{"kv-1", 9, "KILL"}) {
 		t.Errorf("Signal: %+v, %v", x, err)
 	}
-	if x, err := c.Deaths(ctx, "kv/1"); err != nil || x.Worker != "kv-1" || len(x.Deaths) != 1 || x.Deaths[0].Cause != "exit status 3" {
+	if x, err := c.Deaths(ctx, "kv/1"); err != nil || x.Worker != "kv-1" || x.Damaged != 2 || len(x.Deaths) != 1 || x.Deaths[0].Cause != "exit status 3" {
 		t.Errorf("deaths: %+v, %v", x, err)
 	}
 	if _, err := c.Deaths(ctx, "kv/9"); !errors.Is(err, supervisor.ErrNoWorker) {

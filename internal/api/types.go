@@ -32,6 +32,7 @@ type Backend interface {
 	Pause(ctx context.Context, role string, length time.Duration) ([]supervisor.PauseStatus, error)
 	Resume(ctx context.Context, role string) ([]string, error)
 	Deaths(target string) (worker string, deaths []supervisor.Death, err error)
+	DamagedDeaths(target string) (int, error)
 	LogSources(target string) ([]capture.Source, error)
 }
 
@@ -99,6 +100,8 @@ type AckRequest struct {
 type Deaths struct {
 	Worker string             `json:"worker"`
 	Deaths []supervisor.Death `json:"deaths"`
+	// Damaged counts the lines of their file that are none.
+	Damaged int `json:"damaged,omitempty"`
 }
 
 // LogFile is one log of a role.

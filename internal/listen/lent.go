@@ -77,7 +77,7 @@ func FromLent(name string, f *os.File) (*Held, error) {
 	if err != nil {
 		return nil, err
 	}
-	h.own, h.lent = nil, true
+	h.own, h.gone, h.lent = nil, false, true
 	return h, nil
 }
 

@@ -41,6 +41,7 @@ type Held struct {
 	network string
 	addr    net.Addr
 	own     fs.FileInfo // a Unix socket's path as it was when we got it; else nil
+	gone    bool        // there was no such path any more
 	lent    bool        // belongs to the process that started this one
 }
 
@@ -146,7 +147,9 @@ func FromFile(name string, f *os.File) (*Held, error) {
 func hold(name, network string, addr net.Addr, f *os.File) *Held {
 	h := &Held{Name: name, file: f, network: network, addr: addr}
 	if network == "unix" {
-		h.own, _ = os.Lstat(addr.String()) // nil if the path is gone: nothing to remove later
+		var err error
+		h.own, err = os.Lstat(addr.String()) // nil if the path is gone: nothing to remove later
+		h.gone = errors.Is(err, fs.ErrNotExist) && strings.HasPrefix(addr.String(), "/")
 	}
 	return h
 }

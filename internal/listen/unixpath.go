@@ -52,6 +52,17 @@ func clearStale(path string) error {
 	}
 }
 
+// Lost tells whether the path of a Unix socket leads to it no more: it was
+// removed or replaced, and nobody can connect there. False for one that was
+// lent: its path is not ours to look after.
+func (h *Held) Lost() bool {
+	if h.own == nil {
+		return h.gone
+	}
+	now, err := os.Lstat(h.addr.String())
+	return errors.Is(err, fs.ErrNotExist) || err == nil && !os.SameFile(now, h.own)
+}
+
 // removeOwn removes the path of a Unix socket, if the file there is still the
 // one that was there when the socket became ours.
 func (h *Held) removeOwn() error {

@@ -152,6 +152,13 @@ func readControl(oob []byte, m *Message) (whole bool) {
 // Path is what Listen was given.
 func (s *Socket) Path() string { return s.path }
 
+// Lost tells whether the path leads to this socket no more: it was removed or
+// replaced.
+func (s *Socket) Lost() bool {
+	now, err := os.Lstat(s.path)
+	return errors.Is(err, fs.ErrNotExist) || err == nil && !os.SameFile(now, s.own)
+}
+
 // Ignored counts the datagrams that Receive dropped.
 func (s *Socket) Ignored() uint64 { return s.ignored.Load() }
 

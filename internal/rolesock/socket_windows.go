@@ -18,6 +18,9 @@ func (*Socket) Receive() (Message, error) { return Message{}, ErrNotSupported }
 // Path is empty.
 func (*Socket) Path() string { return "" }
 
+// Lost is false.
+func (*Socket) Lost() bool { return false }
+
 // Ignored is 0.
 func (*Socket) Ignored() uint64 { return 0 }
 
