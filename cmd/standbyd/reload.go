@@ -137,9 +137,12 @@ would be done and why; 'reload' does just that. A broken file changes nothing.`,
 			printPlan(&text, planned.Plan)
 			return writeErr(io.WriteString(a.stdout, text.String()))
 		}
-		// What differs first: what follows may take its time.
-		if err := writeErr(io.WriteString(a.stdout, text.String())); err != nil {
-			return err
+		// What differs first: what follows may take its time. That nothing does is
+		// an answer by itself, and not one of a reload that is refused.
+		if len(planned.Plan.Changes) > 0 {
+			if err := writeErr(io.WriteString(a.stdout, text.String())); err != nil {
+				return err
+			}
 		}
 		return a.reload(ctx, client, planned.Plan)
 	})
@@ -161,6 +164,8 @@ func (a *app) reload(ctx context.Context, client *api.Client, plan supervisor.Pl
 	var text strings.Builder
 	if !slices.Equal(plan.Changes, done.Plan.Changes) {
 		fmt.Fprintln(&text, "the config has changed meanwhile; what was applied:")
+	}
+	if len(plan.Changes) == 0 || !slices.Equal(plan.Changes, done.Plan.Changes) {
 		printChanges(&text, done.Plan)
 	}
 	printReloaded(&text, done)
