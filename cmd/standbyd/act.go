@@ -269,6 +269,10 @@ func (a *app) versionVerb() *cobra.Command {
 		if f.json() {
 			return printJSON(a.stdout, map[string]string{"version": version, "go": runtime.Version(), "os": runtime.GOOS, "arch": runtime.GOARCH})
 		}
-		return writeErr(fmt.Fprintf(a.stdout, "standbyd %s (%s, %s/%s)\n", version, runtime.Version(), runtime.GOOS, runtime.GOARCH))
+		return writeErr(fmt.Fprint(a.stdout, versionLine()))
 	})
+}
+
+func versionLine() string {
+	return fmt.Sprintf("standbyd %s (%s, %s/%s)\n", version, runtime.Version(), runtime.GOOS, runtime.GOARCH)
 }

@@ -3,7 +3,9 @@ package main
 import (
 	"bytes"
 	"context"
+	"errors"
 	"fmt"
+	"os"
 	"path/filepath"
 	"strings"
 	"time"
@@ -93,6 +95,13 @@ file is only read, and nobody needs to be running.`,
 
 func inspect(file string) (*segmentView, error) {
 	seg, err := shm.OpenReadOnly(file)
+	const where = "segments are RUNTIME_DIR/roles/ROLE/segment.GENERATION"
+	if errors.Is(err, shm.ErrMagic) {
+		return nil, fmt.Errorf("inspect %s: %w; %s", file, shm.ErrMagic, where)
+	}
+	if info, serr := os.Stat(file); err != nil && serr == nil && info.IsDir() {
+		return nil, fmt.Errorf("inspect %s: it is a folder; %s", file, where)
+	}
 	if err != nil {
 		return nil, fmt.Errorf("inspect: %w", err)
 	}

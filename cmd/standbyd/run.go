@@ -62,11 +62,17 @@ func (a *app) serve(ctx context.Context, c *config.Config, file string, wait boo
 	lines := newLogWriter(a.stderr)
 	defer lines.Close()
 	log := newLogger(c.Daemon, lines, painter(a.stderr))
-	for _, w := range c.Warnings {
-		log.Warn(w.String())
+	warn := func(but error) {
+		refused, _ := c.Blame(but)
+		for _, w := range c.Warnings {
+			if but == nil || w.Key != refused.Key { // that one is told as an error
+				log.Warn(w.String())
+			}
+		}
 	}
 	settings, err := a.supervisorConfig(c, log)
 	if err != nil {
+		warn(err)
 		return err
 	}
 	settings.Wait = wait
@@ -78,6 +84,7 @@ func (a *app) serve(ctx context.Context, c *config.Config, file string, wait boo
 		settings.Sockets = append(settings.Sockets, supervisor.Socket(l))
 	}
 	sup, err := supervisor.New(settings)
+	warn(err)
 	if err != nil {
 		return errConfigOf(blamed(c, err))
 	}

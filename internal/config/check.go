@@ -77,9 +77,7 @@ func (r *reader) crossCheck(c *Config) {
 		at := joinPath("role", role.Name)
 		before := len(r.problems)
 		r.crossCheckRole(at, role)
-		if len(r.problems) == before {
-			r.validate(at, role)
-		}
+		r.validate(at, role)
 		if len(r.problems) == before {
 			r.applicable(at, c, role)
 		}
@@ -188,18 +186,71 @@ func (r *reader) crossCheckRole(at string, role *Role) {
 // validate asks the supervisor itself, so that nothing passes here that
 // supervisor.New refuses.
 func (r *reader) validate(at string, role *Role) {
-	if slices.ContainsFunc(r.problems, func(p Problem) bool { return p.Key == at || strings.HasPrefix(p.Key, at+".") }) {
-		return
+	known := func(key string) bool {
+		return slices.ContainsFunc(r.problems, func(p Problem) bool {
+			return p.Key == key || strings.HasPrefix(p.Key, key+".") || strings.HasPrefix(p.Key, key+"[")
+		})
 	}
-	var refused *supervisor.ConfigError
-	if err := role.RoleConfig.Validate(); errors.As(err, &refused) {
+	// These two are compared with each other.
+	ends := known(joinPath(at, "restart_on")) || known(joinPath(at, "no_restart_on"))
+	broken := known(at)
+	for _, refused := range refusals(role.RoleConfig) {
+		table, _, _ := strings.Cut(refused.Field, ".")
+		table, _, _ = strings.Cut(table, "[")
+		// What was refused before has its default now: only the keys that
+		// are looked at here alone say anything.
+		if broken && (!slices.Contains(checkedApart, table) || ends && strings.HasSuffix(table, "restart_on") ||
+			!strings.HasSuffix(table, "restart_on") && known(joinPath(at, table))) {
+			continue
+		}
 		msg := refused.Msg
 		if refused.Err != nil {
 			msg += ": " + refused.Err.Error()
 		}
 		r.bad(at+"."+refused.Field, "%s", msg)
-	} else if err != nil {
-		r.bad(at, "%v", err)
+	}
+}
+
+// checkedApart are the keys of a role that neither contradict others nor
+// follow from them.
+var checkedApart = []string{"ready", "health", "restart_on", "no_restart_on"}
+
+// refusals are all that the supervisor has against a role: it names one, so it
+// is asked again without that.
+func refusals(c supervisor.RoleConfig) (all []*supervisor.ConfigError) {
+	ask := func(c supervisor.RoleConfig) (refused *supervisor.ConfigError) {
+		errors.As(c.Validate(), &refused)
+		return refused
+	}
+	for {
+		refused := ask(c)
+		if refused == nil {
+			return all
+		}
+		table, _, _ := strings.Cut(refused.Field, ".")
+		table, _, _ = strings.Cut(table, "[")
+		list := map[string]*[]string{"restart_on": &c.RestartOn, "no_restart_on": &c.NoRestartOn}[table]
+		switch {
+		case table == "ready":
+			c.Ready = supervisor.DefaultRole().Ready
+		case table == "health":
+			c.Health = supervisor.DefaultRole().Health
+		case list != nil && len(*list) > 0:
+			ends, found := *list, false
+			for i := range ends {
+				*list = ends[i : i+1]
+				if one := ask(c); one != nil && strings.HasPrefix(one.Field, table) {
+					one.Field, found = indexPath(table, i), true
+					all = append(all, one)
+				}
+			}
+			if *list = nil; found {
+				continue
+			}
+		default:
+			return append(all, refused)
+		}
+		all = append(all, refused)
 	}
 }
 

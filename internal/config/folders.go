@@ -2,7 +2,6 @@ package config
 
 import (
 	"errors"
-	"fmt"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -24,9 +23,17 @@ func Find() (string, error) {
 			return file, nil
 		}
 	}
-	return "", fmt.Errorf("no config file: there is neither %s; name one with -c FILE: %w",
-		strings.Join(Candidates, " nor "), fs.ErrNotExist)
+	return "", noFileError{}
 }
+
+// noFileError is an fs.ErrNotExist.
+type noFileError struct{}
+
+func (noFileError) Error() string {
+	return "no config file: there is neither " + strings.Join(Candidates, " nor ") + "; name one with -c FILE"
+}
+
+func (noFileError) Unwrap() error { return fs.ErrNotExist }
 
 // DefaultRuntimeDir is where the control socket and the segments live unless
 // the file says otherwise: /run/standbyd for root, else a folder of the user's.

@@ -32,12 +32,16 @@ func Load(file string) (*Config, error) {
 	r := &reader{files: []string{file}, dir: filepath.Dir(absolute)}
 	main, ok := r.parse(0, raw)
 	parts, good := r.parts()
-	if !ok || !good {
-		return nil, Problems(r.problems) // what the others say may follow from it
+	r.partial = !ok || !good
+	if !ok {
+		main = part{map[string]any{}, locate(0, "")}
 	}
 	r.merge(main, parts)
 	c := &Config{File: absolute, Files: r.files, Daemon: DefaultDaemon()}
 	r.document(main.document, c)
+	if r.partial { // what is missing, or does not fit, may be in what cannot be read
+		return nil, r.sorted(r.problems)
+	}
 	r.crossCheck(c)
 	if len(r.problems) > 0 {
 		return nil, r.sorted(r.problems)
@@ -65,15 +69,37 @@ func FoldersOf(file string) (runtimeDir, stateDir string, err error) {
 		return "", "", Problems(r.problems)
 	}
 	daemon := DefaultDaemon()
-	if table, ok := main.document["supervisor"].(map[string]any); ok {
-		if dir, ok := table["runtime_dir"].(string); ok && dir != "" {
-			daemon.RuntimeDir = r.resolve(dir)
-		}
-		if dir, ok := table["state_dir"].(string); ok && dir != "" {
-			daemon.StateDir = r.resolve(dir)
-		}
+	r.at = main.at
+	r.folderKeys(main.document, &daemon)
+	if len(r.problems) > 0 {
+		return "", "", Problems(r.problems)
 	}
 	return daemon.RuntimeDir, daemon.StateDir, nil
+}
+
+// folderKeys reads the two folders, and keeps of all problems those that may
+// be about them: a key that was meant to name one is not passed over.
+func (r *reader) folderKeys(document map[string]any, daemon *Daemon) {
+	folders := []string{"runtime_dir", "state_dir"}
+	for _, name := range r.ordered("", document) {
+		if near := nearest(name, folders); near != "" {
+			r.badKey(joinPath("", name), "supervisor."+near, "unknown table; there are [supervisor] and [role.NAME]")
+		}
+	}
+	value, ok := document["supervisor"]
+	if !ok {
+		return
+	}
+	table, ok := r.table(node{"supervisor", value}, "[supervisor]")
+	if !ok {
+		return
+	}
+	before := len(r.problems)
+	section(r, "supervisor", table, daemonKeys, nil, daemon)
+	found := r.problems[before:]
+	r.problems = append(r.problems[:before:before], slices.DeleteFunc(slices.Clone(found), func(p Problem) bool {
+		return !slices.Contains(folders, p.Nearest) && !slices.Contains(folders, strings.TrimPrefix(p.Key, "supervisor."))
+	})...)
 }
 
 var (
@@ -224,6 +250,9 @@ func (r *reader) role(name string, n node) (Role, bool) {
 func (r *reader) required(n node, table map[string]any, name, example string) bool {
 	if _, ok := table[name]; ok {
 		return true
+	}
+	if r.partial {
+		return false
 	}
 	for _, p := range r.problems {
 		if p.Nearest == name && strings.HasPrefix(p.Key, n.path+".") {

@@ -40,8 +40,9 @@ func (r *reader) parts() (list []part, ok bool) {
 			continue
 		}
 		p, good := r.parse(number, raw)
-		ok = ok && good
-		list = append(list, p)
+		if ok = ok && good; good {
+			list = append(list, p)
+		}
 	}
 	return list, ok
 }

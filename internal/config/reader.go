@@ -13,6 +13,7 @@ type reader struct {
 	files    []string // as messages name them: the main one, then its parts
 	dir      string   // absolute folder of the main file: relative paths start here
 	at       positions
+	partial  bool // one of the files is no valid TOML
 	problems []Problem
 	warnings []Problem
 	envLines map[string]fileLine // of the variables that an env_file sets, by the path that they would have in env

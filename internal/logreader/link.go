@@ -165,6 +165,9 @@ func (k *link) exchange(m *message, limit time.Duration) (*message, error) {
 	for {
 		reply, err := k.c.receive()
 		if err != nil {
+			if errors.Is(err, os.ErrDeadlineExceeded) {
+				return nil, fmt.Errorf("%v did not answer within %v", k.id, limit)
+			}
 			return nil, fmt.Errorf("%v does not answer: %w", k.id, err)
 		}
 		if reply.ID == m.ID {
