@@ -173,6 +173,9 @@ func (r *roleLoop) place(living []adoptee) {
 		if a.Settings == r.config.launchPrint() {
 			w.version = r.st.version
 		}
+		if deaths, _, err := readDeaths(r.posts[a.Index].deaths.path); err == nil && len(deaths) > 0 {
+			w.lastExit = deaths[len(deaths)-1].exit()
+		}
 		w.due = now().after(r.config.StartTimeout)
 		r.emit(Event{Type: EventWorkerAdopted, Worker: w.name, PID: w.pid})
 		r.watch(a.Index, l)

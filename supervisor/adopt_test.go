@@ -71,12 +71,20 @@ func TestAdoption(t *testing.T) {
 	first := apart(t, c)
 	list := readyApart(t, c, 1)
 	first.kill()
+	deaths := deathLog{filepath.Join(deathsDir(c.StateDir), "kv-1.jsonl"), -1}
+	seven := 7
+	if err := deaths.add(Death{At: time.Now(), PID: 9, Code: &seven, Cause: "exit status 7"}); err != nil {
+		t.Fatal(err)
+	}
 	h := &recorder{}
 	c.Roles[0].Hooks = []NamedHooks{{Name: "rec", Hooks: h}}
 	w := start(t, c)
 	r := w.until("the role is adopted", full)
 	if !slices.Equal(pidsIn(r), pidsOf(list)) || r.Term != 1 || r.Token != role.MakeToken(1, 1) {
 		t.Errorf("adopted %v in term %d, token %s; had %v in term 1", pidsIn(r), r.Term, r.Token, pidsOf(list))
+	}
+	if last := r.Workers[1].LastExit; last == nil || last.PID != 9 || last.Code == nil || *last.Code != 7 || last.Cause != "" {
+		t.Errorf("the last exit of kv-1 is not that of its history: %+v", last)
 	}
 	r = w.until("the listener is handed back", func(r RoleStatus) bool { return !strings.HasSuffix(r.Listen[0].Address, ":0") })
 	eventually(t, "the hooks are told", func() bool { return len(h.list()) >= 2 })

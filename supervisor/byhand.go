@@ -187,7 +187,7 @@ func (s *Supervisor) byHand(ctx context.Context, name string, verb handVerb, tar
 			}
 			w := now[i]
 			found = append(found, w)
-			done, ended := w.Ready, w.State == WorkerBackoff || w.State == WorkerFailed || w.State == WorkerStopped
+			done, ended := w.up, w.State == WorkerBackoff || w.State == WorkerFailed || w.State == WorkerStopped
 			switch {
 			case verb == handStop:
 				done, ended = w.PID == 0 && w.State == WorkerStopped, false

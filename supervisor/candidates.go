@@ -152,7 +152,7 @@ func (t *turn) unable(i int) string {
 	case !v.ready:
 		return because("is not ready (" + string(lotNames[w.lot]) + ")")
 	case !s.able(*v):
-		return fmt.Sprintf("has not beaten for %d ticks, grace is %d: it hangs or is stopped", s.behind(*v), s.policy.Grace)
+		return s.silence(i)
 	}
 	return ""
 }

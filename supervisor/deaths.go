@@ -28,7 +28,9 @@ type Death struct {
 	Signal   string    `json:"signal,omitempty"`
 	UptimeMS int64     `json:"uptime_ms"`
 	Leader   bool      `json:"leader"` // it led, or held the lease
-	Lines    []string  `json:"lines"`  // the last ones that it printed, oldest first
+	// Ill: standbyd ended it for its health or its watchdog, as Cause says.
+	Ill   bool     `json:"ill,omitempty"`
+	Lines []string `json:"lines"` // the last ones that it printed, oldest first
 }
 
 // deathLog is the file with the deaths of one worker, one JSON object a line,
@@ -120,6 +122,15 @@ func readDeaths(path string) (deaths []Death, damaged int, err error) {
 		deaths = deaths[n-keptDeaths:]
 	}
 	return deaths, damaged, nil
+}
+
+// exit is the death as what a worker's row shows of it.
+func (d Death) exit() *Exit {
+	e := &Exit{At: d.At, PID: d.PID, Code: d.Code, Signal: d.Signal, LastLines: d.Lines}
+	if d.Ill {
+		e.Cause = d.Cause
+	}
+	return e
 }
 
 // Deaths returns the last deaths of a worker ("kv/0", "kv-0", "kv/leader"),

@@ -32,6 +32,7 @@ type (
 	doBury struct {
 		index  int
 		cause  string // "": as the exit says
+		ill    bool   // the supervisor has ended it for its health or its watchdog
 		led    bool
 		uptime time.Duration
 	}

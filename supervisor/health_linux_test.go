@@ -171,7 +171,7 @@ func TestIllWorkersAreReplaced(t *testing.T) {
 	after := w.until("another one leads", func(now RoleStatus) bool {
 		return led(now) && now.Leader != r.Leader && now.LastFailover != nil && now.LastFailover.Reason != role.ReasonFirst
 	})
-	if after.LastFailover.Reason != role.ReasonHang || after.LastFailover.From != r.Leader {
+	if after.LastFailover.Reason != role.ReasonHang || after.LastFailover.From != r.Leader || !strings.Contains(after.LastFailover.Cause, "health probes") {
 		t.Errorf("%+v", after.LastFailover)
 	}
 	mark(t, ill(leader), false)
@@ -211,9 +211,9 @@ func TestProgramsWithoutASeat(t *testing.T) {
 			c.Roles[0].Workers = 1
 			c.Roles[0].Env["TEST_CHILD"] = child
 			w := start(t, c)
-			r := w.until("it is ready", func(r RoleStatus) bool { return r.Workers[0].Ready })
+			r := w.until("it is ready", func(r RoleStatus) bool { return r.Workers[0].State == WorkerStandby })
 			got := r.Workers[0]
-			if got.State != WorkerStandby || got.Why != noSeat || r.Leader != "" {
+			if got.Ready || !strings.Contains(r.Why, "takes a seat") || got.Why != noSeat || r.Leader != "" {
 				t.Errorf("%+v", r)
 			}
 			if child == "" && (got.Status != "up and running" || got.MainPID != 0) {
@@ -233,6 +233,12 @@ func TestProgramsWithoutASeat(t *testing.T) {
 			})
 			if now := w.sup.Snapshot().Roles[0].Workers[0]; now.Status != got.Status {
 				t.Errorf("status %q was forged", now.Status)
+			}
+			if _, err := w.sup.Switchover(t.Context(), "kv", ""); err == nil || !strings.Contains(err.Error(), "takes a seat") {
+				t.Errorf("switchover: %v", err)
+			}
+			if child == "" {
+				w.until("a wait for it is in vain", func(r RoleStatus) bool { return r.Workers[0].Unseated })
 			}
 			w.shutdown()
 		})

@@ -25,7 +25,7 @@ func ledState(change func(*policy)) state {
 	s.policy = p
 	lead(&s)
 	for i := range s.workers {
-		s.workers[i].vitals.limit = p.Watchdog
+		s.workers[i].vitals.limit, s.workers[i].vitals.passed = p.Watchdog, true
 	}
 	return s
 }
@@ -105,8 +105,56 @@ func TestIllLeaderIsAHang(t *testing.T) {
 	s, _ := steps(ledState(nil), fails(0), fails(0))
 	s, got := steps(s, inSeen{owner: hold{101, 8}, active: hold{101, 8}, seats: s.seats,
 		ring: append(s.ring, ringView{term: 8, pid: 101, reason: role.ReasonStepDown, claimed: 30, activated: 40})})
+	if s.lastEnd.clause() != ", the last one of kv-0 (pid 100): was ended: 2 health probes in a row failed; the last one: 503" {
+		t.Errorf("why the last one ended: %q", s.lastEnd.clause())
+	}
 	if s.led.reason != role.ReasonHang || !strings.Contains(got, "promote(3.8 kv-1 hang)") {
 		t.Errorf("reason %q: %s", s.led.reason, got)
+	}
+}
+
+// What all workers have in common makes all of them ill, the one that has just
+// been started too: it is no reason to go from leader to leader.
+func TestWhoHasPassedNoProbeIsNotInHealth(t *testing.T) {
+	s := ledState(nil)
+	s.workers[1].vitals.passed, s.workers[2].vitals.passed = false, false // new lives
+	s, got := steps(s, fails(0), fails(0))
+	if s.workers[0].lot != lotLeader || strings.Contains(got, "signal") || !strings.Contains(s.workers[0].why, "no standby in health") {
+		t.Fatalf("nobody has passed a probe: %v, %s, why %q", s.workers[0].lot, got, s.workers[0].why)
+	}
+	s, got = steps(s, passes(1), fails(1), fails(0))
+	if s.workers[0].lot != lotLeader || strings.Contains(got, "signal") {
+		t.Fatalf("kv-1 has failed its last probe: %v, %s", s.workers[0].lot, got)
+	}
+	frozen, _ := steps(s, passes(1))
+	frozen.epoch = uint64(frozen.policy.Grace) + 1
+	for _, i := range []int{0, 2} {
+		frozen.seats[i].beat = frozen.epoch
+	}
+	if frozen, got = steps(frozen, fails(0)); frozen.workers[0].lot != lotLeader {
+		t.Fatalf("kv-1 has passed and does not beat: %s", got)
+	}
+	for i := range s.seats {
+		s.seats[i].beat = 0
+	}
+	if s, got = steps(s, passes(1), fails(0)); s.workers[0].lot != lotStopping {
+		t.Fatalf("kv-1 has passed: %v, %s", s.workers[0].lot, got)
+	}
+	s, _ = steps(s, inEnded{0, 100})
+	zero := 0
+	s, _ = steps(s, inExited{index: 0, pid: 100, exit: Exit{PID: 100, Code: &zero}})
+	if e := s.workers[0].lastExit; e == nil || !strings.Contains(e.Cause, "health probes in a row failed") {
+		t.Errorf("last exit: %+v", e)
+	}
+}
+
+// Without a health table who is ready is in health.
+func TestNoProbeNoVerdict(t *testing.T) {
+	s := ledState(func(p *policy) { p.Health = Probe{} })
+	turn := &turn{s: s, now: testNow}
+	s.workers[1].vitals.passed = false
+	if !turn.inHealth(1) {
+		t.Error("kv-1 is ready, and there is no probe")
 	}
 }
 

@@ -245,7 +245,7 @@ func (r *roleLoop) bury(e doBury) {
 		exit.LastLines = words
 		l.process.Reap()
 		d := Death{At: exit.At, PID: id.PID, Cause: e.cause, Code: exit.Code, Signal: exit.Signal,
-			UptimeMS: e.uptime.Milliseconds(), Leader: e.led, Lines: clipped(words)}
+			UptimeMS: e.uptime.Milliseconds(), Leader: e.led, Ill: e.ill, Lines: clipped(words)}
 		if d.Cause == "" {
 			d.Cause = describeExit(exit)
 		}

@@ -25,6 +25,7 @@ func observe(t *turn, in input) {
 	t.admit()
 	t.watchClaim()
 	t.watchPace()
+	t.watchBeats()
 }
 
 // view is what the segment says of a worker, as a column of workerTable.
@@ -388,6 +389,9 @@ func (t *turn) record(e ringView, hooks int64) Record {
 	var zero int64
 	if before := t.activeBefore(e.term); before != nil {
 		rec.From, rec.FromPID = s.nameOf(before.pid), int(before.pid)
+		if rec.Reason == role.ReasonHang && s.condemned == before.term {
+			rec.Cause = s.condemnedFor
+		}
 		zero = earliest(before.ended, before.retired, e.detected)
 		if s.drill != nil && s.drill.term == before.term && s.drill.zero != 0 {
 			zero, rec.Fault = s.drill.zero, s.drill.fault

@@ -14,6 +14,7 @@ type Record struct {
 	Role       string      `json:"role"`
 	At         time.Time   `json:"at"`
 	Reason     role.Reason `json:"reason"`
+	Cause      string      `json:"cause,omitempty"` // of a hang that standbyd has ended: the health probe or the watchdog, in words
 	Term       uint64      `json:"term"`
 	Token      role.Token  `json:"token"`
 	From       string      `json:"from"` // worker that led before; empty if nobody did

@@ -151,7 +151,9 @@ func (r *roleLoop) take(in input) {
 			}
 			if seen, ok := in.(inSeen); ok && r.settled && seen.same(before) {
 				r.st.epoch, r.st.seats = seen.epoch, seen.seats
-				continue
+				if r.st.silentSeats() == r.st.silents {
+					continue
+				}
 			}
 		case inFiles:
 			if in = r.takeFiles(got); in == nil {

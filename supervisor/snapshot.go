@@ -101,7 +101,7 @@ type WorkerStatus struct {
 	Name      string      `json:"name"`
 	PID       int         `json:"pid"`
 	State     WorkerState `json:"state"`
-	Ready     bool        `json:"ready"`
+	Ready     bool        `json:"ready"`    // it could lead: ready, in its seat, and its last beat is within grace
 	Restarts  int         `json:"restarts"` // starts after ends that nobody asked for
 	StartedAt *time.Time  `json:"started_at"`
 	LastExit  *Exit       `json:"last_exit"`
@@ -116,6 +116,9 @@ type WorkerStatus struct {
 	// StaysStopped: it was stopped by hand or by the role's restart policy, and
 	// nothing but a start by hand, or another supervisor, starts it.
 	StaysStopped bool `json:"stays_stopped,omitempty"`
+	// Unseated: its program has said 5 s ago or earlier that it is ready, and has
+	// taken no seat in its segment: it never leads.
+	Unseated bool `json:"unseated,omitempty"`
 	// What the process says of itself by sd_notify.
 	Status    string `json:"status,omitempty"`    // STATUS=
 	Reloading bool   `json:"reloading,omitempty"` // RELOADING=1, until READY=1
@@ -127,6 +130,8 @@ type WorkerStatus struct {
 	Health *HealthStatus `json:"health"`
 	// LastSignal is the last one that was sent to end the present process.
 	LastSignal string `json:"last_signal,omitempty"`
+
+	up bool // ready, be it of use or not
 }
 
 // HealthStatus is the state of a worker's health probe.
@@ -144,6 +149,7 @@ type Exit struct {
 	Code   *int      `json:"code"`
 	Signal string    `json:"signal,omitempty"`
 	Error  string    `json:"error,omitempty"` // it could not be started at all
+	Cause  string    `json:"cause,omitempty"` // why standbyd ended it: its health, or its watchdog
 	// LastLines are the last lines of its output, at most 10.
 	LastLines []string `json:"last_lines,omitempty"`
 }

@@ -204,6 +204,7 @@ type state struct {
 	refused  refusals   // what the hooks did not let stand
 
 	shortLeads int   // leaderships in a row that were short
+	silents    int   // members that did not beat at the last step
 	idle       int64 // mono ns since when ready standbys wait and none would claim; 0: not so
 
 	hooked   bool            // hooks have started
@@ -237,6 +238,7 @@ type state struct {
 	ordered      uint64 // term whose worker was told to stop: whatever its end looks like
 	lastEnd      leadEnd
 	condemned    uint64 // term of a leader that was ended because it was ill or silent
+	condemnedFor string // and what it lacked
 	strangerAt   int64  // mono ns of the last warning about strangers on the socket
 	drainBy      int64
 	renewing     bool // doRenew has been asked for

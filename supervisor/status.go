@@ -119,7 +119,7 @@ func (r *roleLoop) publish() {
 		if w.extra && w.pid == 0 {
 			continue
 		}
-		view := WorkerStatus{Name: w.name, PID: w.pid, State: lotNames[w.lot], Ready: w.ready, Restarts: w.restarts, LastExit: w.lastExit, Why: w.why, Outdated: s.stale(i)}
+		view := WorkerStatus{Name: w.name, PID: w.pid, State: lotNames[w.lot], Ready: s.useful(i), Unseated: s.unseated(i, at.Mono), up: w.ready, Restarts: w.restarts, LastExit: w.lastExit, Why: w.why, Outdated: s.stale(i)}
 		if w.lot == lotBackoff && w.due != 0 {
 			view.Why = fmt.Sprintf("next start in %v", max(time.Duration(w.due-proc.MonoNow()), 0).Round(100*time.Millisecond))
 			if w.why != "" {
@@ -129,6 +129,9 @@ func (r *roleLoop) publish() {
 		if w.due != 0 && (w.lot == lotBackoff || w.lot == lotFailed) {
 			retry := at.Wall.Add(time.Duration(w.due - at.Mono))
 			view.RetryAt = &retry
+		}
+		if why := s.whyUseless(i); why != "" && (view.Why == "" || view.Why == noSeat) {
+			view.Why = why
 		}
 		view.StaysStopped = w.lot == lotStopped && (w.halted || w.rests)
 		for _, v := range s.seats {

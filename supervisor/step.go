@@ -3,7 +3,6 @@ package supervisor
 import (
 	"fmt"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/standbyd/standbyd/coord/role"
@@ -245,23 +244,10 @@ func (t *turn) reasonFor() string {
 		return fmt.Sprintf("%d promotions in a row were refused or had to be taken back, the next one is tried at %s; the last one: %s; mend the plugin, `standbyd logs %s` has what it printed",
 			s.refused.row, t.wall(s.control.until).Format("15:04:05"), s.refused.why, s.policy.Name)
 	}
-	var reasons []string
-	for i := range s.workers {
-		w := &s.workers[i]
-		if w.ready {
-			return t.standbyReason()
-		}
-		if w.why != "" {
-			reasons = append(reasons, fmt.Sprintf("%s %s: %s", w.name, w.lot, w.why))
-		}
+	if why := t.whyNobody(); why != "" {
+		return why
 	}
-	if n := len(reasons) - fewReasons; n > 0 {
-		reasons = append(reasons[:fewReasons], fmt.Sprintf("and %d more", n)) // each has its own
-	}
-	if len(reasons) == 0 {
-		return "no worker is ready yet"
-	}
-	return "no worker is ready: " + strings.Join(reasons, "; ")
+	return t.standbyReason()
 }
 
 // fewReasons is how many workers a role's reason tells about.
@@ -276,7 +262,7 @@ func (t *turn) standbyReason() string {
 	switch {
 	case s.idle == 0 || t.now.Mono-s.idle < int64(idleWait):
 		return "a standby is ready and about to take over"
-	case !slices.ContainsFunc(s.seats, func(v seatView) bool { return v.ready && !v.bars && s.living(v.pid) >= 0 }):
+	case !slices.ContainsFunc(s.seats, func(v seatView) bool { return s.able(v) && !v.bars }):
 		return fmt.Sprintf("the ready standbys may not take over by themselves (nofailover); `standbyd failover %s --to WORKER` makes one lead", s.policy.Name)
 	case s.shortLeads == 0:
 		return "the ready standbys wait out their back-off after claims that failed"
@@ -288,8 +274,8 @@ func (t *turn) standbyReason() string {
 // watchRace notes since when nobody would claim although somebody is ready.
 func (t *turn) watchRace() {
 	s := &t.s
-	ready := slices.ContainsFunc(s.seats, func(v seatView) bool { return v.ready && s.living(v.pid) >= 0 })
-	racing := slices.ContainsFunc(s.seats, func(v seatView) bool { return v.racing && s.living(v.pid) >= 0 })
+	ready := slices.ContainsFunc(s.seats, func(v seatView) bool { return s.able(v) })
+	racing := slices.ContainsFunc(s.seats, func(v seatView) bool { return v.racing && s.able(v) })
 	switch {
 	case s.led.term != 0 || s.owner.pid != 0 || racing || !ready:
 		s.idle = 0

@@ -301,6 +301,9 @@ func (t *turn) noteEnd(reason role.Reason) {
 		return
 	}
 	s.lastEnd = leadEnd{pid: int(s.led.pid), worker: s.nameOf(s.led.pid), reason: reason}
+	if s.condemned == s.led.term {
+		s.lastEnd.exit = "was ended: " + s.condemnedFor
+	}
 	i := s.indexOf(s.led.pid)
 	if i >= 0 && s.workers[i].pid == 0 && s.workers[i].lastExit != nil && s.workers[i].lastExit.PID == int(s.led.pid) {
 		s.lastEnd.exit = describeExit(*s.workers[i].lastExit)

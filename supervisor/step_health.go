@@ -23,9 +23,11 @@ type vitals struct {
 	beatBy int64         // mono ns by which the next one has to come, 0: not watched now
 
 	probed   bool   // the health probe has answered
+	passed   bool   // the last try of the health probe has passed
 	passes   int    // successes in a row of the ready probe
 	failures int    // failures in a row of the probe that runs
 	failure  string // the last one
+	silent   bool   // it has not beaten for more than grace, and that was said
 	sick     bool   // Health.Threshold failures in a row
 	kept     bool   // it was said that it stays all the same
 	led      bool   // it led when its end began
@@ -202,6 +204,9 @@ func (t *turn) noteProbe(in inProbed) {
 		return
 	}
 	v := &w.vitals
+	if in.kind == probeHealth {
+		v.passed = in.err == nil
+	}
 	if in.err == nil {
 		v.failures, v.failure = 0, ""
 	} else {
@@ -262,7 +267,7 @@ func deposeSick(t *turn, i int) {
 		t.keepSick(i, "no standby in health could take over")
 		return
 	}
-	t.s.condemned = t.s.active.term
+	t.condemn(t.s.workers[i].vitals.complaint())
 	t.endSick(i, min(t.s.policy.StopTimeout, t.s.policy.DrainTimeout))
 }
 
@@ -275,13 +280,28 @@ func killSilent(t *turn, i int) {
 		w.vitals.ended = fmt.Sprintf("no WATCHDOG=1 within %v", w.vitals.limit)
 	}
 	if t.s.active.pid == uint32(w.pid) {
-		t.s.condemned = t.s.active.term
+		t.condemn(w.vitals.ended)
 	}
 	t.emit(Event{Type: EventWorkerUnhealthy, Worker: w.name, PID: w.pid, Text: w.vitals.ended + ": killed"})
 	w.vitals.led = t.leads(w)
 	w.stoppedAs, w.lot, w.signal, w.why = w.lot, lotStopping, "KILL", w.vitals.ended
 	w.due, w.vitals.beatBy = t.now.after(killAgain), 0
 	t.do(doKillGroup{i})
+}
+
+// condemn marks the present leadership as one that is ended by us, and why.
+func (t *turn) condemn(why string) {
+	t.s.condemned, t.s.condemnedFor = t.s.active.term, why
+}
+
+// inHealth: the worker is of use as far as can be known. One that was started a
+// moment ago and has not passed a probe yet may have what the others have.
+func (t *turn) inHealth(i int) bool {
+	w := &t.s.workers[i]
+	if !w.ready || w.vitals.sick || t.s.silentFor(i) > 0 {
+		return false
+	}
+	return w.vitals.passed || !t.s.policy.Health.isSet()
 }
 
 // healthyBeside: another worker is in health; to lead, one that could do so now.
@@ -292,7 +312,7 @@ func (t *turn) healthyBeside(i int, toLead bool) bool {
 	}
 	for j := range s.workers {
 		w := &s.workers[j]
-		if j == i || !w.ready || w.vitals.sick || w.lot != lotStandby && w.lot != lotLeader {
+		if j == i || !t.inHealth(j) || w.lot != lotStandby && w.lot != lotLeader {
 			continue
 		}
 		if !toLead || slices.ContainsFunc(s.seats, func(v seatView) bool { return v.pid == uint32(w.pid) && v.ready && !v.bars }) {

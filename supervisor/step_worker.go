@@ -142,7 +142,7 @@ func bury(t *turn, i int) {
 	}
 	led := w.vitals.led || t.leads(w)
 	w.lot, w.ready, w.leading, w.due, w.vitals.beatBy = lotEnded, false, 0, 0, 0
-	t.do(doBury{index: i, cause: cause, led: led, uptime: time.Duration(t.now.Mono - w.startAt)})
+	t.do(doBury{index: i, cause: cause, ill: w.vitals.ended != "", led: led, uptime: time.Duration(t.now.Mono - w.startAt)})
 }
 
 func giveUpStart(t *turn, i int) {
@@ -217,9 +217,11 @@ func leave(t *turn, i int) {
 	}
 	t.emit(Event{Type: EventWorkerExited, Worker: w.name, PID: w.pid, Exit: &in.exit, Text: w.why})
 	t.do(doRelease{i})
-	w.lastExit, w.pid = &in.exit, 0
+	exit := in.exit
+	exit.Cause = w.vitals.ended
+	w.lastExit, w.pid = &exit, 0
 	if t.s.lastEnd.pid == in.pid {
-		t.s.lastEnd.exit = describeExit(in.exit)
+		t.s.lastEnd.exit = describeExit(exit)
 	}
 	if t.s.led.worker == i {
 		t.s.led.worker = -1
@@ -314,6 +316,8 @@ func describeExit(e Exit) string {
 	switch {
 	case e.Error != "":
 		return e.Error
+	case e.Cause != "":
+		return "was ended: " + e.Cause
 	case e.Signal != "":
 		return "ended by signal " + e.Signal
 	case e.Code != nil:

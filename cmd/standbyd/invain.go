@@ -28,6 +28,10 @@ func inVain(r supervisor.RoleStatus, what string, until time.Time) string {
 		}
 		var all []string
 		for _, w := range r.Workers {
+			if w.Unseated {
+				all = append(all, seatless(w))
+				continue
+			}
 			if !down(w) {
 				return ""
 			}
@@ -45,8 +49,16 @@ func inVain(r supervisor.RoleStatus, what string, until time.Time) string {
 		if what == "ready" && w.Name != r.Leader && down(w) {
 			return whyDown(w)
 		}
+		if what == "ready" && w.Unseated {
+			return seatless(w)
+		}
 	}
 	return ""
+}
+
+// seatless is said of a program that only says that it is ready.
+func seatless(w supervisor.WorkerStatus) string {
+	return w.Name + " is ready and takes no seat in the segment, so it never leads: does the program use package coord? (docs/worker-contract.md)"
 }
 
 func whyDown(w supervisor.WorkerStatus) string {

@@ -26,6 +26,7 @@ func TestWaitInVain(t *testing.T) {
 		return r
 	}
 	stopped := supervisor.WorkerStatus{Name: "kv-1", State: supervisor.WorkerStopped, StaysStopped: true, Why: "was stopped"}
+	seatless := supervisor.WorkerStatus{Name: "kv-1", PID: 9, State: supervisor.WorkerStandby, Unseated: true}
 	failed := func(at *time.Time) supervisor.WorkerStatus {
 		return supervisor.WorkerStatus{Name: "kv-1", State: supervisor.WorkerFailed, RetryAt: at, Why: "ended"}
 	}
@@ -56,6 +57,10 @@ func TestWaitInVain(t *testing.T) {
 		"a standby failed":              {led(failed(&late)), "ready", limit, "kv-1 is failed: ended; `standbyd start kv-1`"},
 		"a standby failed, soon tried":  {led(failed(&soon)), "ready", limit, ""},
 		"a standby failed, no limit":    {led(failed(&late)), "ready", time.Time{}, ""},
+		"a standby without a seat":      {led(seatless), "ready", time.Time{}, "kv-1 is ready and takes no seat"},
+		"the same, for a leader":        {led(seatless), "leader", time.Time{}, ""},
+		"all without a seat":            {unled(supervisor.RoleStarting, func(r *supervisor.RoleStatus) { r.Workers[0] = seatless }), "leader", limit, "takes no seat"},
+		"one of them may come yet":      {unled(supervisor.RoleStarting, func(r *supervisor.RoleStatus) { r.Workers = append(r.Workers, seatless) }), "ready", limit, ""},
 		"a place that is about to fill": {led(supervisor.WorkerStatus{Name: "kv-1", State: supervisor.WorkerStopped}), "ready", limit, ""},
 	} {
 		got := inVain(c.role, c.what, c.until)

@@ -77,6 +77,9 @@ func story(r supervisor.Record) string {
 	if p := phases(r); p != "" {
 		s += "  " + p
 	}
+	if r.Cause != "" {
+		s += "  (" + oneLine(r.Cause) + ")"
+	}
 	return s
 }
 
@@ -89,6 +92,10 @@ func lastFailover(r supervisor.Record, now time.Time) string {
 	case role.ReasonCrash:
 		fmt.Fprintf(&b, "%s died", who)
 	case role.ReasonHang:
+		if r.Cause != "" {
+			fmt.Fprintf(&b, "%s was ended: %s", who, oneLine(r.Cause))
+			break
+		}
 		fmt.Fprintf(&b, "%s hung", who)
 	case role.ReasonDrill:
 		fmt.Fprintf(&b, "%s on %s", why(r), who)
@@ -148,6 +155,8 @@ func ending(e *supervisor.Exit) string {
 		return ""
 	case e.Error != "":
 		return "not started: " + e.Error
+	case e.Cause != "":
+		return "ended: " + oneLine(e.Cause)
 	case e.Signal != "":
 		return "killed by " + strings.TrimPrefix(e.Signal, "SIG")
 	case e.Code == nil:
@@ -210,6 +219,9 @@ func sentence(e supervisor.Event) string {
 		s = fmt.Sprintf("%s: %s -> %s, token %s", why(*e.Record), whom(e.Record.From, e.Record.FromPID), whom(e.Record.To, e.Record.ToPID), e.Record.Token)
 		if p := phases(*e.Record); p != "" {
 			s += "; " + p
+		}
+		if e.Record.Cause != "" {
+			s += "; " + oneLine(e.Record.Cause)
 		}
 	case supervisor.EventChange, supervisor.EventPaused, supervisor.EventResumed:
 		return join(string(e.Type), e.Text)

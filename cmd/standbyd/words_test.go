@@ -52,6 +52,23 @@ func TestLastFailover(t *testing.T) {
 	}
 }
 
+// An end that standbyd brought about has its real reason, whatever the exit status.
+func TestCauseIsTold(t *testing.T) {
+	ill := failover
+	ill.Reason, ill.Cause = role.ReasonHang, "2 health probes in a row failed;\n503"
+	zero := 0
+	for what, got := range map[string]string{
+		"history":       story(ill),
+		"last failover": lastFailover(ill, noon),
+		"event":         sentence(supervisor.Event{Type: supervisor.EventFailover, Record: &ill}),
+		"last exit":     ending(&supervisor.Exit{Code: &zero, Cause: ill.Cause}),
+	} {
+		if !strings.Contains(got, "2 health probes in a row failed; 503") || strings.Contains(got, "hung") || strings.Contains(got, "exit 0") {
+			t.Errorf("%s: %s", what, got)
+		}
+	}
+}
+
 func TestPhase(t *testing.T) {
 	for _, c := range []struct {
 		us   *float64

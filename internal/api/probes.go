@@ -79,12 +79,18 @@ func (s *Server) probe(state supervisor.WorkerState, word string) http.HandlerFu
 			if role.Name != name {
 				continue
 			}
-			known := worker == ""
+			known, but := worker == "", ""
 			for _, one := range role.Workers {
 				if worker != "" && one.Name != worker {
 					continue
 				}
 				known = true
+				if one.State == state && state == supervisor.WorkerStandby && !one.Ready {
+					if but == "" {
+						but = fmt.Sprintf(": %s %s", one.Name, one.Why)
+					}
+					continue
+				}
 				if one.State == state {
 					verdict(w, true, "%s %s", one.Name, word)
 					return
@@ -94,7 +100,7 @@ func (s *Server) probe(state supervisor.WorkerState, word string) http.HandlerFu
 				fail(w, fmt.Errorf("%w: %s has no worker %s", supervisor.ErrNoWorker, name, worker))
 				return
 			}
-			verdict(w, false, "%s: nobody %s", name, word)
+			verdict(w, false, "%s: nobody %s%s", name, word, but)
 			return
 		}
 		fail(w, fmt.Errorf("%w: %s", supervisor.ErrNoRole, name))

@@ -14,7 +14,7 @@ var (
 	leaderIs  = desc("worker_leader", "1 for the worker that leads its role, 0 for all others.", "role", "worker")
 
 	workerState   = desc("worker_state", "1 for the state in which the worker is, 0 for all others.", "role", "worker", "state")
-	workerReady   = desc("worker_ready", "1 if the worker could lead now.", "role", "worker")
+	workerReady   = desc("worker_ready", "1 if the worker could lead now: it is ready, in its seat, and beats.", "role", "worker")
 	workerBehind  = desc("worker_beat_age_epochs", "Epochs since the worker's last beat: 0 or 1 in health.", "role", "worker")
 	workerStarted = desc("worker_restarts_total", "Times that the worker was started again after an end that nobody asked for.", "role", "worker")
 

@@ -1,0 +1,124 @@
+package supervisor
+
+import (
+	"fmt"
+	"strings"
+	"time"
+)
+
+// What a ready worker is worth: only one that has a seat and beats could lead.
+// Whoever is shown or asked as ready is judged by this, as candidates are.
+
+// seatWait is how long a program may be ready without a seat before a wait for
+// it counts as in vain: some say that they are ready, and join then.
+const seatWait = 5 * time.Second
+
+// silentFor is how many epochs a member has not beaten, if these are more than
+// grace: it hangs or is stopped. Else, and of a worker without a seat, it is 0.
+func (s *state) silentFor(i int) int64 {
+	if v := s.seatOf(i); v != nil && s.behind(*v) > int64(s.policy.Grace) {
+		return s.behind(*v)
+	}
+	return 0
+}
+
+// silentSeats counts the members that do not beat.
+func (s *state) silentSeats() (n int) {
+	for _, v := range s.seats {
+		if s.behind(v) > int64(s.policy.Grace) {
+			n++
+		}
+	}
+	return n
+}
+
+// useful: the worker is ready, has a seat and beats.
+func (s *state) useful(i int) bool {
+	return s.workers[i].ready && s.seatOf(i) != nil && s.silentFor(i) == 0
+}
+
+// unseated: the worker is ready for long and has taken no seat.
+func (s *state) unseated(i int, now int64) bool {
+	w := &s.workers[i]
+	return w.ready && w.pid != 0 && s.seatOf(i) == nil && now-w.readyAt >= int64(seatWait)
+}
+
+// silence is what is said of a member that does not beat.
+func (s *state) silence(i int) string {
+	return fmt.Sprintf("has not beaten for %d ticks, grace is %d: it hangs or is stopped", s.silentFor(i), s.policy.Grace)
+}
+
+// remedy is what to type then.
+func (s *state) remedy(i int) string {
+	return fmt.Sprintf("`kill -CONT %d`, or `standbyd restart %s/%d`", s.workers[i].pid, s.policy.Name, i)
+}
+
+// whyUseless says why a ready worker is not useful.
+func (s *state) whyUseless(i int) string {
+	switch w := &s.workers[i]; {
+	case !w.ready || s.useful(i):
+		return ""
+	case s.seatOf(i) == nil:
+		return noSeat
+	}
+	return s.silence(i) + "; " + s.remedy(i)
+}
+
+// watchBeats tells once of each standby that does not beat, and when it does
+// again; a leader that does not is the claimants' business. Nothing follows from it: an operator may have stopped it, and a worker
+// that is to be ended for its silence has a watchdog.
+func (t *turn) watchBeats() {
+	s := &t.s
+	s.silents = s.silentSeats()
+	for i := range s.workers {
+		w := &s.workers[i]
+		silent := w.ready && !t.leads(w) && s.silentFor(i) > 0
+		switch {
+		case silent == w.vitals.silent || s.phase >= phaseClosing:
+		case silent:
+			t.emit(Event{Type: EventWorkerUnhealthy, Worker: w.name, PID: w.pid, Text: s.silence(i) + "; " + s.remedy(i)})
+			w.vitals.silent = true
+		default:
+			w.vitals.silent = false
+			if w.ready {
+				t.emit(Event{Type: EventWorkerHealthy, Worker: w.name, PID: w.pid, Text: "beats again"})
+			}
+		}
+	}
+}
+
+// whyNobody says why nobody could lead. Empty: somebody could.
+func (t *turn) whyNobody() string {
+	s := &t.s
+	var reasons []string
+	ready, seatless := 0, 0
+	for i := range s.workers {
+		w := &s.workers[i]
+		why := w.why
+		if w.ready && w.pid != 0 {
+			if s.useful(i) {
+				return ""
+			}
+			if ready++; s.seatOf(i) == nil {
+				seatless++
+			}
+			why = s.whyUseless(i)
+		}
+		if why != "" {
+			reasons = append(reasons, fmt.Sprintf("%s %s: %s", w.name, w.lot, why))
+		}
+	}
+	if ready > 0 && seatless == ready {
+		return "no ready worker takes a seat in the segment, and without one nobody leads: does the program use package coord? (docs/worker-contract.md)"
+	}
+	if n := len(reasons) - fewReasons; n > 0 {
+		reasons = append(reasons[:fewReasons], fmt.Sprintf("and %d more", n)) // each has its own
+	}
+	switch {
+	case len(reasons) == 0:
+		return "no worker is ready yet"
+	case ready > 0:
+		return "no ready worker could lead: " + strings.Join(reasons, "; ")
+	}
+	return "no worker is ready: " + strings.Join(reasons, "; ")
+}
