@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"slices"
 	"strconv"
+	"strings"
 	"time"
 )
 
@@ -211,7 +212,7 @@ func (t *turn) noteProbe(in inProbed) {
 		v.failures, v.failure = 0, ""
 	} else {
 		v.failures++
-		v.failure = clip(printable(in.err.Error()), maxText)
+		v.failure = strings.TrimSpace(clip(printable(in.err.Error()), maxText))
 	}
 	switch {
 	case in.kind == probeReady && v.admitted, in.kind == probeHealth && !w.ready:
