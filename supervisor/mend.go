@@ -36,7 +36,7 @@ func (r *roleLoop) mend() {
 	}
 	text := ""
 	if err := errors.Join(errs...); err != nil {
-		text = "role " + r.config.Name + ": what was removed from its folder cannot be made again yet: " + err.Error()
+		text = "what was removed from its folder cannot be made again yet: " + err.Error()
 	}
 	r.mind("folder", text)
 	r.mind("listeners", r.lostListeners())
@@ -53,6 +53,7 @@ func (r *roleLoop) mind(subject, text string) {
 	r.minded[subject] = text
 	if text != "" {
 		r.emit(Event{Type: EventWarning, Text: text})
+		text = "role " + r.config.Name + ": " + text
 	}
 	if keep := r.sup.keep.Load(); keep != nil {
 		keep.note(r.config.Name+" "+subject, text)
@@ -77,7 +78,7 @@ func (r *roleLoop) mendSocket() error {
 	uid, gid := r.user.owner()
 	socket, err := rolesock.Listen(r.paths.socket(), uid, gid)
 	if err != nil {
-		return fmt.Errorf("role %s: %w", r.config.Name, err)
+		return fmt.Errorf("make the socket of role %s again: %w", r.config.Name, err)
 	}
 	r.socket.Close()
 	r.socket = socket
@@ -121,8 +122,8 @@ func (r *roleLoop) lostListeners() string {
 	if len(names) == 0 {
 		return ""
 	}
-	return fmt.Sprintf("role %s: the path of a socket was removed or replaced, and nobody can connect to it any more (%s): `standbyd stop %s`, then `standbyd start %s` bind it again",
-		r.config.Name, strings.Join(names, "; "), r.config.Name, r.config.Name)
+	return fmt.Sprintf("the path of a socket was removed or replaced, and nobody can connect to it any more (%s): `standbyd stop %s`, then `standbyd start %s` bind it again",
+		strings.Join(names, "; "), r.config.Name, r.config.Name)
 }
 
 // rebindLost binds such sockets again before the first process of the role
