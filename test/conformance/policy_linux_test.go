@@ -107,7 +107,7 @@ func TestA16_FailedHealsAndStarts(t *testing.T) {
 		mend(t, s)
 		ctx, cancel := context.WithTimeout(t.Context(), policyWait)
 		defer cancel()
-		if got, err := s.Start(ctx, "kv"); err != nil || !got[0].Ready {
+		if got, err := s.Start(ctx, "kv"); err != nil || got[0].State != supervisor.WorkerStandby {
 			t.Errorf("start: %+v, %v", got, err)
 		}
 	})
@@ -116,7 +116,7 @@ func TestA16_FailedHealsAndStarts(t *testing.T) {
 		s := shellRole(t, script, `test -e "$DIR/mended"`, func(r *supervisor.RoleConfig) { r.Burst, r.CoolDown = 4, 500*time.Millisecond })
 		untilWorker(t, s, "it gives up", failed)
 		mend(t, s)
-		untilWorker(t, s, "it is ready", func(w supervisor.WorkerStatus) bool { return w.Ready })
+		untilWorker(t, s, "it is up", func(w supervisor.WorkerStatus) bool { return w.State == supervisor.WorkerStandby })
 	})
 	t.Run("ready each time", func(t *testing.T) {
 		t.Parallel()
