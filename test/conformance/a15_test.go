@@ -53,7 +53,7 @@ func TestA15_RollingRestartDropsConnections(t *testing.T) {
 	defer end()
 
 	rounds := 0
-	for until := time.Now().Add(long(6*time.Second, time.Minute)); rounds < 2 || time.Now().Before(until); rounds++ {
+	for until := time.Now().Add(long(3*time.Second, time.Minute)); rounds < 2 || time.Now().Before(until); rounds++ {
 		before := d.pids()
 		leader := d.roles()["kv"].Leader
 		var done supervisor.Rolled

@@ -64,7 +64,7 @@ func failed(w supervisor.WorkerStatus) bool { return w.State == supervisor.Worke
 
 // A08: zombies do not pile up, and a dead worker is not shown as running.
 func TestA08_CrashCyclesLeaveNoZombie(t *testing.T) {
-	cycles := 200
+	cycles := 120
 	if os.Getenv("CONFORMANCE") != "" {
 		cycles = 1000
 	}

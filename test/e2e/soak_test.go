@@ -22,7 +22,7 @@ import (
 // the whole history is in order, and no death leaves anything behind.
 func TestManyKills(t *testing.T) {
 	t.Parallel()
-	kills := 25
+	kills := 12
 	if os.Getenv("SOAK") != "" {
 		kills = 1000
 	}
