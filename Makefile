@@ -40,7 +40,7 @@ build: ## every program, into ./bin
 	done
 
 test: ## every test; a few minutes
-	CGO_ENABLED=0 $(GO) test -p $(SIDE_BY_SIDE) -timeout 10m ./...
+	CGO_ENABLED=0 $(GO) test -p $(SIDE_BY_SIDE) -timeout 10m $(LONGEST) ./...
 	CGO_ENABLED=0 $(GO) test -timeout 5m -tags interleave -run Interleave ./coord/election/...
 
 conformance: ## what users of process supervisors complain of, one test each, in the long form
@@ -49,12 +49,15 @@ conformance: ## what users of process supervisors complain of, one test each, in
 # Packages that are tested at the same time: most of their time they wait for processes.
 SIDE_BY_SIDE ?= 3
 
+# What takes longest begins first, and the short ones fill the gaps.
+LONGEST := ./supervisor ./test/e2e ./test/conformance ./plugins/host
+
 # Tests of programs that are built without it: there is nothing to be seen by it.
 PLAIN := -e /test/e2e -e /test/conformance -e /bench/
 
 race: ## the tests under the race detector; needs a C compiler
 	@command -v $${CC:-gcc} >/dev/null 2>&1 || { echo "make race: the race detector needs a C compiler; install gcc, or set CC" >&2; exit 1; }
-	CGO_ENABLED=1 $(GO) test -race -p $(SIDE_BY_SIDE) -timeout 10m $$($(GO) list ./... | grep -v $(PLAIN))
+	CGO_ENABLED=1 $(GO) test -race -p $(SIDE_BY_SIDE) -timeout 15m $$($(GO) list $(LONGEST) ./... | grep -v $(PLAIN))
 
 lint: ## gofmt, vet, staticcheck
 	@unformatted=$$(gofmt -l .); \
