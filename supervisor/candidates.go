@@ -36,7 +36,7 @@ type Candidate struct {
 // able: the member could lead if it were named. One that does not beat may be
 // stopped, and would keep everybody waiting.
 func (s *state) able(v seatView) bool {
-	return v.ready && s.living(v.pid) >= 0 && s.behind(v) <= int64(s.policy.Grace)
+	return v.ready && s.living(v.pid) >= 0 && !s.silent(v)
 }
 
 // gone: the role has fewer workers than it had, and nobody is in this place.

@@ -136,21 +136,22 @@ func (d Death) exit() *Exit {
 // Deaths returns the last deaths of a worker ("kv/0", "kv-0", "kv/leader"),
 // oldest first, at most 100. They outlive the supervisor.
 func (s *Supervisor) Deaths(target string) (worker string, deaths []Death, err error) {
-	worker, deaths, _, err = s.deaths(target)
-	return worker, deaths, err
+	h, err := s.DeathHistory(target)
+	return h.Worker, h.Deaths, err
 }
 
-// DamagedDeaths counts the lines in the file of a worker's deaths that are
-// none, and that Deaths leaves out.
-func (s *Supervisor) DamagedDeaths(target string) (int, error) {
-	_, _, damaged, err := s.deaths(target)
-	return damaged, err
+// DeathHistory is what the file of a worker's deaths has.
+type DeathHistory struct {
+	Worker  string
+	Deaths  []Death // the last ones, oldest first, at most 100
+	Damaged int     // lines that are none, and are left out
 }
 
-func (s *Supervisor) deaths(target string) (worker string, deaths []Death, damaged int, err error) {
+// DeathHistory is Deaths, and says what of the file is damaged.
+func (s *Supervisor) DeathHistory(target string) (DeathHistory, error) {
 	r, i, err := s.find(target)
 	if err != nil {
-		return "", nil, 0, err
+		return DeathHistory{}, err
 	}
 	status := r.published.Load()
 	name := status.Leader
@@ -158,10 +159,11 @@ func (s *Supervisor) deaths(target string) (worker string, deaths []Death, damag
 		name = status.Workers[i].Name
 	}
 	if name == "" {
-		return "", nil, 0, fmt.Errorf("%s: %w", target, ErrNoLeader)
+		return DeathHistory{}, fmt.Errorf("%s: %w", target, ErrNoLeader)
 	}
-	deaths, damaged, err = readDeaths(r.paths.deaths(name))
-	return name, deaths, damaged, err
+	h := DeathHistory{Worker: name}
+	h.Deaths, h.Damaged, err = readDeaths(r.paths.deaths(name))
+	return h, err
 }
 
 // clipped are the last words of a death, cut to what is kept.

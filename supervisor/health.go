@@ -27,7 +27,8 @@ type Probe struct {
 	Threshold int           // Ready: successes in a row until it counts; Health: failures in a row
 }
 
-func (p Probe) isSet() bool { return p.FD != 0 || p.HTTP != "" || p.TCP != "" || len(p.Exec) > 0 }
+// IsSet tells whether the probe asks anything at all.
+func (p Probe) IsSet() bool { return p.FD != 0 || p.HTTP != "" || p.TCP != "" || len(p.Exec) > 0 }
 
 // validate: firstFree is the first descriptor of a worker that is not taken,
 // last the highest number of a worker.

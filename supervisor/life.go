@@ -48,10 +48,8 @@ func (l *life) release() {
 // only then executes its program.
 func (r *roleLoop) launch(i int) (pid int, err error) {
 	r.rebindLost()
-	if r.socket != nil && r.socket.Lost() {
-		if err := r.mendSocket(); err != nil {
-			return 0, err
-		}
+	if err := r.mendSocket(); err != nil {
+		return 0, err
 	}
 	if err := r.mendOutput(i); err != nil {
 		return 0, err
@@ -187,7 +185,7 @@ func (r *roleLoop) environment(i int) []string {
 	if r.config.WorkerOptions[i].NoFailover {
 		env = append(env, "STANDBYD_NOFAILOVER=1")
 	}
-	if r.config.Ready.isSet() {
+	if r.config.Ready.IsSet() {
 		env = append(env, "STANDBYD_ADMISSION=1")
 	}
 	if r.config.Watchdog > 0 {

@@ -21,9 +21,7 @@ func (r *roleLoop) mend() {
 		return
 	}
 	var errs []error
-	if r.socket != nil && r.socket.Lost() {
-		errs = append(errs, r.mendSocket())
-	}
+	errs = append(errs, r.mendSocket())
 	for i, p := range r.posts {
 		// Without a reader process, what a worker prints into the old FIFO
 		// has us alone to read it: then the next process gets the new one.
@@ -38,33 +36,30 @@ func (r *roleLoop) mend() {
 	if err := errors.Join(errs...); err != nil {
 		text = "what was removed from its folder cannot be made again yet: " + err.Error()
 	}
-	r.mind("folder", text)
-	r.mind("listeners", r.lostListeners())
+	r.mind(mindFolder, text)
+	r.mind(mindListeners, r.lostListeners())
 }
 
 // mind warns of something once, and shows it in status until it is over.
 func (r *roleLoop) mind(subject, text string) {
-	if r.minded[subject] == text {
-		return
-	}
-	if r.minded == nil {
-		r.minded = map[string]string{}
-	}
-	r.minded[subject] = text
+	shown := text
 	if text != "" {
-		r.emit(Event{Type: EventWarning, Text: text})
-		text = "role " + r.config.Name + ": " + text
+		shown = "role " + r.config.Name + ": " + text
 	}
-	if keep := r.sup.keep.Load(); keep != nil {
-		keep.note(r.config.Name+" "+subject, text)
+	if r.sup.keep.Load().note(r.config.Name+" "+subject, shown) && text != "" {
+		r.emit(Event{Type: EventWarning, Text: text})
 	}
 }
 
+const (
+	mindFolder    = "folder"
+	mindListeners = "listeners"
+)
+
 // forget ends what mind shows, with the role.
 func (r *roleLoop) forget() {
-	for subject := range r.minded {
-		r.mind(subject, "")
-	}
+	r.mind(mindFolder, "")
+	r.mind(mindListeners, "")
 }
 
 func missing(path string) bool {
@@ -72,9 +67,12 @@ func missing(path string) bool {
 	return errors.Is(err, fs.ErrNotExist)
 }
 
-// mendSocket listens at the socket's path again. What was sent to the old one
+// mendSocket listens at the socket's path again if it was removed. What was sent to the old one
 // is read first: it is closed only then.
 func (r *roleLoop) mendSocket() error {
+	if r.socket == nil || !r.socket.Lost() {
+		return nil
+	}
 	uid, gid := r.user.owner()
 	socket, err := rolesock.Listen(r.paths.socket(), uid, gid)
 	if err != nil {
@@ -149,7 +147,7 @@ func (r *roleLoop) rebindLost() {
 		r.listeners[i] = fresh
 		r.emit(Event{Type: EventWarning, Text: fmt.Sprintf("the socket of listener %s, %v, was removed; it is bound again", c.Name, fresh.Addr())})
 	}
-	r.mind("listeners", r.lostListeners())
+	r.mind(mindListeners, r.lostListeners())
 }
 
 // upkeepDue tells whether it is time for mend again.

@@ -27,7 +27,7 @@ func (r *roleLoop) probe(i int, kind probeKind) {
 	if kind == probeHealth {
 		p = r.config.Health
 	}
-	if kind == probeNone || !p.isSet() {
+	if kind == probeNone || !p.IsSet() {
 		return
 	}
 	ctx, cancel := context.WithCancel(context.Background())

@@ -307,11 +307,11 @@ func (s *Supervisor) remember(next []nextRole, results []RoleReloaded) {
 	}
 	for _, n := range next {
 		at := slices.IndexFunc(old, func(c RoleConfig) bool { return c.Name == n.Name })
-		refused := slices.ContainsFunc(results, func(r RoleReloaded) bool { return r.Role == n.Name && r.Error != "" && !r.begun })
-		if at >= 0 && refused {
+		refused := slices.IndexFunc(results, func(r RoleReloaded) bool { return r.Role == n.Name && r.Error != "" && !r.begun })
+		if at >= 0 && refused >= 0 {
 			// Nothing of it is at work, but its plugins if it was undone.
 			kept := old[at]
-			if r := results[slices.IndexFunc(results, func(r RoleReloaded) bool { return r.Role == n.Name })]; r.Reverted {
+			if results[refused].Reverted {
 				kept.Hooks, kept.HookTimeout = n.Hooks, n.HookTimeout
 			}
 			s.configs = append(s.configs, kept)

@@ -42,7 +42,6 @@ type roleLoop struct {
 	awake     int64          // mono ns at which run was woken last
 	hiring    time.Time      // when the start of the hooks began
 	mended    time.Time      // when the role's folder was looked at last
-	minded    map[string]string
 }
 
 func newRoleLoop(s *Supervisor, c RoleConfig, u identity) *roleLoop {

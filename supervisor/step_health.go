@@ -56,7 +56,7 @@ const strangerEvery = time.Minute
 const noSeat = "has no seat in the segment: it never leads"
 
 // admitted: the role asks for nothing beyond the seat, or it has come.
-func (t *turn) admitted(w *worker) bool { return !t.s.policy.Ready.isSet() || w.vitals.admitted }
+func (t *turn) admitted(w *worker) bool { return !t.s.policy.Ready.IsSet() || w.vitals.admitted }
 
 // readyUnseated judges a program that takes no seat.
 func (t *turn) readyUnseated(w *worker) bool {
@@ -64,7 +64,7 @@ func (t *turn) readyUnseated(w *worker) bool {
 	if v.stopping {
 		return false
 	}
-	return v.admitted || v.said && !t.s.policy.Ready.isSet()
+	return v.admitted || v.said && !t.s.policy.Ready.IsSet()
 }
 
 // leads: the worker may act, or holds the lease.
@@ -192,7 +192,7 @@ func (t *turn) watchHealth(i int) {
 	w := &t.s.workers[i]
 	w.vitals.failures, w.vitals.failure = 0, ""
 	t.expectBeat(w)
-	if t.s.policy.Health.isSet() {
+	if t.s.policy.Health.IsSet() {
 		t.do(doProbe{i, probeHealth})
 	}
 }
@@ -302,7 +302,7 @@ func (t *turn) inHealth(i int) bool {
 	if !w.ready || w.vitals.sick || t.s.silentFor(i) > 0 {
 		return false
 	}
-	return w.vitals.passed || !t.s.policy.Health.isSet()
+	return w.vitals.passed || !t.s.policy.Health.IsSet()
 }
 
 // healthyBeside: another worker is in health; to lead, one that could do so now.

@@ -20,7 +20,7 @@ func begin(t *turn, in input) {
 		w := &t.s.workers[i]
 		if w.extra {
 			t.word(i, wStop)
-		} else if w.pid != 0 && w.lot == lotStarting && t.s.policy.Ready.isSet() && !w.vitals.admitted {
+		} else if w.pid != 0 && w.lot == lotStarting && t.s.policy.Ready.IsSet() && !w.vitals.admitted {
 			t.do(doProbe{i, probeReady})
 		}
 	}

@@ -55,7 +55,7 @@ func ownProcess(t *turn, i int) {
 	w := &t.s.workers[i]
 	w.pid, w.started = t.in.(inLaunched).pid, t.now.Wall
 	t.emit(Event{Type: EventWorkerStarted, Worker: w.name, PID: w.pid})
-	if w.lot == lotStarting && t.s.policy.Ready.isSet() {
+	if w.lot == lotStarting && t.s.policy.Ready.IsSet() {
 		t.do(doProbe{i, probeReady})
 	}
 	if w.lot == lotStopping {

@@ -49,7 +49,6 @@ type upkeep struct {
 	looked  fs.FileInfo // of the folder of leases as it was when all in it was right; nil: look closely
 	trusted int         // looks since the last close one
 	rival   int         // looks in a row that found the state folder held by another one
-	said    map[string]string
 
 	mu          sync.Mutex
 	generations map[string]uint64 // the highest one of each role
@@ -58,7 +57,7 @@ type upkeep struct {
 
 func newUpkeep(s *Supervisor, lease *filelease.Lease, lock *os.File) *upkeep {
 	state, _ := os.Stat(s.config.StateDir)
-	return &upkeep{sup: s, lease: lease, lock: lock, state: state, said: map[string]string{}, generations: map[string]uint64{}, notes: map[string]string{}}
+	return &upkeep{sup: s, lease: lease, lock: lock, state: state, generations: map[string]uint64{}, notes: map[string]string{}}
 }
 
 // release ends the hold on the folders.
@@ -93,25 +92,26 @@ func (u *upkeep) mind(subject string, err error) {
 	if err != nil {
 		text = err.Error()
 	}
-	if text != u.said[subject] && text != "" {
+	if u.note(subject+" trouble", text) && text != "" {
 		u.warn("%s", text)
 	}
-	u.said[subject] = text
-	u.note(subject+" trouble", text)
 }
 
 func (u *upkeep) warn(format string, args ...any) {
 	u.sup.bus.publish(Event{Type: EventWarning, Text: printable(fmt.Sprintf(format, args...))})
 }
 
-// note is what status says of a subject from now on; empty: nothing.
-func (u *upkeep) note(subject, text string) {
+// note is what status says of a subject from now on; empty: nothing. It reports
+// whether that is news.
+func (u *upkeep) note(subject, text string) (news bool) {
+	text = printable(text)
 	u.mu.Lock()
 	defer u.mu.Unlock()
-	delete(u.notes, subject)
-	if text != "" {
-		u.notes[subject] = printable(text)
+	news = u.notes[subject] != text
+	if u.notes[subject] = text; text == "" {
+		delete(u.notes, subject)
 	}
+	return news
 }
 
 // warnings are the notes, what is wrong now with the folders first, and those
@@ -239,10 +239,7 @@ func (u *upkeep) refurnish() error {
 // names those that were behind.
 func (u *upkeep) raise(ctx context.Context) (behind []string, err error) {
 	u.mu.Lock()
-	generations := make(map[string]uint64, len(u.generations))
-	for name, g := range u.generations {
-		generations[name] = g
-	}
+	generations := maps.Clone(u.generations)
 	u.mu.Unlock()
 	var errs []error
 	mend := func(key, what string, n uint64) {

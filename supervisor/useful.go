@@ -13,10 +13,13 @@ import (
 // it counts as in vain: some say that they are ready, and join then.
 const seatWait = 5 * time.Second
 
+// silent: the member has not beaten for more than grace.
+func (s *state) silent(v seatView) bool { return s.behind(v) > int64(s.policy.Grace) }
+
 // silentFor is how many epochs a member has not beaten, if these are more than
 // grace: it hangs or is stopped. Else, and of a worker without a seat, it is 0.
 func (s *state) silentFor(i int) int64 {
-	if v := s.seatOf(i); v != nil && s.behind(*v) > int64(s.policy.Grace) {
+	if v := s.seatOf(i); v != nil && s.silent(*v) {
 		return s.behind(*v)
 	}
 	return 0
@@ -25,7 +28,7 @@ func (s *state) silentFor(i int) int64 {
 // silentSeats counts the members that do not beat.
 func (s *state) silentSeats() (n int) {
 	for _, v := range s.seats {
-		if s.behind(v) > int64(s.policy.Grace) {
+		if s.silent(v) {
 			n++
 		}
 	}

@@ -66,7 +66,7 @@ func (r *roleLoop) saveWorkers() error {
 
 // shownReady is what the next supervisor cannot learn from the segment.
 func (r *roleLoop) shownReady(w *worker) bool {
-	if r.config.Ready.isSet() {
+	if r.config.Ready.IsSet() {
 		return w.vitals.admitted
 	}
 	return w.vitals.said

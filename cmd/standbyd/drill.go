@@ -163,14 +163,9 @@ func (d *drilling) run(ctx context.Context, request api.DrillRequest) error {
 
 // warnOfPause tells before a forced drill what will come of it.
 func (d *drilling) warnOfPause(ctx context.Context, client *api.Client) {
-	s, err := client.Status(ctx)
-	if err != nil {
-		return // the drill says so
-	}
-	for _, r := range s.Roles {
-		if r.Name == d.role && (r.Pause != nil || r.Budget.HeldUntil != nil) {
-			fmt.Fprintf(d.stderr, "standbyd: warning: %s; nobody will take over from the leader by itself\n", join(d.role, r.Why))
-		}
+	// One that cannot be had is the drill's to tell.
+	if r := roleNow(ctx, client, d.role); r != nil && (r.Pause != nil || r.Budget.HeldUntil != nil) {
+		fmt.Fprintf(d.stderr, "standbyd: warning: %s; nobody will take over from the leader by itself\n", join(d.role, r.Why))
 	}
 }
 

@@ -104,14 +104,9 @@ of names ('kv*', 'kv/*').`}
 
 // warnOfOnlyWorker tells before a rolling restart that nobody can lead meanwhile.
 func (a *app) warnOfOnlyWorker(ctx context.Context, client *api.Client, role string) {
-	s, err := client.Status(ctx)
-	if err != nil {
-		return // whoever does it says so
-	}
-	for _, r := range s.Roles {
-		if r.Name == role && len(r.Workers) == 1 && r.Leader != "" && r.Pause == nil {
-			fmt.Fprintf(a.stderr, "standbyd: warning: %s has one worker: nobody leads while it is restarted; `standbyd scale %s 2` first, and somebody does\n", role, role)
-		}
+	// One that cannot be had is the restart's to tell.
+	if r := roleNow(ctx, client, role); r != nil && len(r.Workers) == 1 && r.Leader != "" && r.Pause == nil {
+		fmt.Fprintf(a.stderr, "standbyd: warning: %s has one worker: nobody leads while it is restarted; `standbyd scale %s 2` first, and somebody does\n", role, role)
 	}
 }
 

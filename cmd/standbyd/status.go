@@ -109,6 +109,18 @@ func only(s supervisor.Snapshot, name string) (supervisor.Snapshot, error) {
 	return s, fmt.Errorf("%w: %q (there are: %s)", supervisor.ErrNoRole, name, roleNames(s))
 }
 
+// roleNow is a role as it is; nil if it cannot be had now.
+func roleNow(ctx context.Context, client *api.Client, name string) *supervisor.RoleStatus {
+	s, err := client.Status(ctx)
+	if err == nil {
+		s, err = only(s, name)
+	}
+	if err != nil {
+		return nil
+	}
+	return &s.Roles[0]
+}
+
 func roleNames(s supervisor.Snapshot) string {
 	var names []string
 	for _, r := range s.Roles {

@@ -36,14 +36,27 @@ func (s *Store) NextEpoch(ctx context.Context, key string) (uint64, error) {
 // every later one is above n. For a counter that was lost, by who remembers
 // what it had handed out. One that is higher already stays.
 func (s *Store) RaiseEpoch(ctx context.Context, key string, n uint64) error {
-	return s.critical(ctx, key, func(section) error {
-		path := s.file(key, epochSuffix)
-		last, err := readCounter(path)
-		if err != nil || last >= n {
-			return err
+	return s.critical(ctx, key, func(in section) error { return s.raise(in, key, n, false) })
+}
+
+// raise makes the counter of key at least n; a damaged one is an error, or is
+// put aside for that if mend is true. Inside the critical section.
+func (s *Store) raise(in section, key string, n uint64, mend bool) error {
+	path := s.file(key, epochSuffix)
+	last, err := readCounter(path)
+	damaged := errors.Is(err, ErrUnreadable)
+	if err != nil && !(damaged && mend) || err == nil && last >= n {
+		return err
+	}
+	if err := in.check(); err != nil {
+		return err
+	}
+	if damaged {
+		if err := os.Rename(path, path+".bad"); err != nil {
+			return fmt.Errorf("mend the counter: %w", err)
 		}
-		return replaceFile(path, fmt.Appendf(nil, "%d\n", n))
-	})
+	}
+	return replaceFile(path, fmt.Appendf(nil, "%d\n", n))
 }
 
 // LastEpoch is what the counter of key says: the last epoch that was handed

@@ -2,7 +2,6 @@ package filelease
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"os"
 	"time"
@@ -12,23 +11,7 @@ import (
 // out: n is the last one. A damaged counter is replaced, and its file kept as
 // KEY.epoch.bad.
 func (s *Store) MendEpoch(ctx context.Context, key string, n uint64) error {
-	return s.critical(ctx, key, func(in section) error {
-		path := s.file(key, epochSuffix)
-		last, err := readCounter(path)
-		damaged := errors.Is(err, ErrUnreadable)
-		if err != nil && !damaged || err == nil && last >= n {
-			return err
-		}
-		if err := in.check(); err != nil {
-			return err
-		}
-		if damaged {
-			if err := os.Rename(path, path+".bad"); err != nil {
-				return fmt.Errorf("mend the counter: %w", err)
-			}
-		}
-		return replaceFile(path, fmt.Appendf(nil, "%d\n", n))
-	})
+	return s.critical(ctx, key, func(in section) error { return s.raise(in, key, n, true) })
 }
 
 // Mend writes the record of a lease anew that was damaged while it was held;

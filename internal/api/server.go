@@ -147,16 +147,11 @@ func (s *Server) logs(w http.ResponseWriter, r *http.Request) {
 }
 
 func (s *Server) deaths(w http.ResponseWriter, r *http.Request) {
-	target := r.URL.Query().Get("target")
-	worker, deaths, err := s.backend.Deaths(target)
-	damaged := 0
-	if err == nil {
-		damaged, err = s.backend.DamagedDeaths(target)
+	h, err := s.backend.DeathHistory(r.URL.Query().Get("target"))
+	if h.Deaths == nil {
+		h.Deaths = []supervisor.Death{}
 	}
-	if deaths == nil {
-		deaths = []supervisor.Death{}
-	}
-	answerOr(w, Deaths{worker, deaths, damaged}, err)
+	answerOr(w, Deaths(h), err)
 }
 
 func (s *Server) signal(w http.ResponseWriter, r *http.Request) {

@@ -132,13 +132,11 @@ func (p *puppet) Scale(_ context.Context, role string, n int) (supervisor.Rolled
 
 func (p *puppet) Ack(context.Context, string) error { return p.err }
 
-func (p *puppet) DamagedDeaths(string) (int, error) { return 2, nil }
-
-func (p *puppet) Deaths(target string) (string, []supervisor.Death, error) {
+func (p *puppet) DeathHistory(target string) (supervisor.DeathHistory, error) {
 	if target != "kv/1" {
-		return "", nil, supervisor.ErrNoWorker
+		return supervisor.DeathHistory{}, supervisor.ErrNoWorker
 	}
-	return "kv-1", []supervisor.Death{{PID: 9, Cause: "exit status 3", Lines: []string{"a"}}}, nil
+	return supervisor.DeathHistory{Worker: "kv-1", Deaths: []supervisor.Death{{PID: 9, Cause: "exit status 3", Lines: []string{"a"}}}, Damaged: 2}, nil
 }
 
 func (p *puppet) LogSources(target string) ([]capture.Source, error) {

@@ -31,8 +31,7 @@ type Backend interface {
 	Candidates(ctx context.Context, role, to string) (supervisor.Ranking, error)
 	Pause(ctx context.Context, role string, length time.Duration) ([]supervisor.PauseStatus, error)
 	Resume(ctx context.Context, role string) ([]string, error)
-	Deaths(target string) (worker string, deaths []supervisor.Death, err error)
-	DamagedDeaths(target string) (int, error)
+	DeathHistory(target string) (supervisor.DeathHistory, error)
 	LogSources(target string) ([]capture.Source, error)
 }
 

@@ -88,7 +88,7 @@ func (r *reader) crossCheck(c *Config) {
 		}{{"ready", &role.Ready}, {"health", &role.Health}} {
 			here := joinPath(at, p.name)
 			r.program(joinPath(here, "exec"), p.probe.Exec, role)
-			if r.set(here) && !asks(p.probe) {
+			if r.set(here) && !p.probe.IsSet() {
 				r.warn(here, "asks nothing, so that its other settings have no effect: set http, tcp or exec")
 			}
 		}
@@ -195,8 +195,7 @@ func (r *reader) validate(at string, role *Role) {
 	ends := known(joinPath(at, "restart_on")) || known(joinPath(at, "no_restart_on"))
 	broken := known(at)
 	for _, refused := range refusals(role.RoleConfig) {
-		table, _, _ := strings.Cut(refused.Field, ".")
-		table, _, _ = strings.Cut(table, "[")
+		table := tableOf(refused)
 		// What was refused before has its default now: only the keys that
 		// are looked at here alone say anything.
 		if broken && (!slices.Contains(checkedApart, table) || ends && strings.HasSuffix(table, "restart_on") ||
@@ -215,6 +214,13 @@ func (r *reader) validate(at string, role *Role) {
 // follow from them.
 var checkedApart = []string{"ready", "health", "restart_on", "no_restart_on"}
 
+// tableOf is the key of a role in which a refused one stands.
+func tableOf(refused *supervisor.ConfigError) string {
+	table, _, _ := strings.Cut(refused.Field, ".")
+	table, _, _ = strings.Cut(table, "[")
+	return table
+}
+
 // refusals are all that the supervisor has against a role: it names one, so it
 // is asked again without that.
 func refusals(c supervisor.RoleConfig) (all []*supervisor.ConfigError) {
@@ -227,8 +233,7 @@ func refusals(c supervisor.RoleConfig) (all []*supervisor.ConfigError) {
 		if refused == nil {
 			return all
 		}
-		table, _, _ := strings.Cut(refused.Field, ".")
-		table, _, _ = strings.Cut(table, "[")
+		table := tableOf(refused)
 		list := map[string]*[]string{"restart_on": &c.RestartOn, "no_restart_on": &c.NoRestartOn}[table]
 		switch {
 		case table == "ready":

@@ -89,10 +89,10 @@ func (c *Config) sections() []printed {
 			own = append(own, Setting{Key: path, Value: hidden, From: FromFile, File: from.file, Line: from.line, apart: true})
 		}
 		add("["+at+"]", at, own)
-		if asks(&role.Ready) {
+		if role.Ready.IsSet() {
 			add("["+at+".ready]", at+".ready", settingsOf(c, at+".ready", readyKeys, &role.Ready))
 		}
-		if asks(&role.Health) {
+		if role.Health.IsSet() {
 			add("["+at+".health]", at+".health", settingsOf(c, at+".health", probeKeys, &role.Health))
 		}
 		for _, index := range slices.Sorted(maps.Keys(role.WorkerOptions)) {
@@ -147,11 +147,6 @@ func (c *Config) origin(s Setting) Setting {
 		s.From = FromEnv
 	}
 	return s
-}
-
-// asks tells whether a probe is set.
-func asks(p *supervisor.Probe) bool {
-	return p.FD != 0 || p.HTTP != "" || p.TCP != "" || len(p.Exec) > 0
 }
 
 // fromFile are the names of the variables that env_file gave.
