@@ -64,6 +64,17 @@ var workers = map[string]func() int{
 		}
 		return work()
 	},
+	"gated": func() int {
+		for {
+			switch b, _ := os.ReadFile(os.Getenv("TEST_GATE")); string(b) {
+			case "work":
+				return work()
+			case "fail":
+				return 4
+			}
+			time.Sleep(5 * time.Millisecond)
+		}
+	},
 	"status": func() int { n, _ := strconv.Atoi(os.Getenv("TEST_STATUS")); return n },
 }
 

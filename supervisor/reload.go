@@ -22,8 +22,6 @@ type RoleReloaded struct {
 	Cost Cost   `json:"cost"`
 	Rolled
 	Error string `json:"error,omitempty"`
-
-	begun bool // the config is the one at work, whatever came of it
 }
 
 // Plan says what Reload would do with this config. Nothing happens. The error
@@ -91,7 +89,7 @@ func (s *Supervisor) plan(next []nextRole) Plan {
 		}
 		changes := differences(&old[at], &n.RoleConfig)
 		for k := range changes {
-			changes[k].Scaled = changes[k].Cost == CostScale && s.isScaled(n.Name)
+			changes[k].Scaled = changes[k].Cost == CostScale && s.isScaled(n.Name, old[at].Workers)
 		}
 		p.Changes = append(p.Changes, changes...)
 		if r := s.role(n.Name); r != nil {
@@ -142,7 +140,7 @@ func (s *Supervisor) Reload(ctx context.Context, c Config) (Reloaded, error) {
 		})
 	}
 	all.Wait()
-	s.remember(next, out.Roles)
+	s.arrange(next)
 	for i := range next {
 		if r := s.role(next[i].Name); r != nil && !slices.ContainsFunc(out.Roles, func(o RoleReloaded) bool { return o.Role == next[i].Name }) {
 			r.tell(inUnchanged{})
@@ -183,21 +181,24 @@ func (s *Supervisor) reloadRole(ctx context.Context, p RolePlan, changes []Chang
 	costs := func(c Cost) bool {
 		return slices.ContainsFunc(changes, func(x Change) bool { return x.Role == p.Role && x.Cost == c })
 	}
-	in := inReload{config: n.RoleConfig, user: n.user, policy: &policy{RoleConfig: n.RoleConfig},
-		version: n.launchPrint(), hooks: costs(CostPlugins), renew: costs(CostRole)}
-	rolled, err := s.change(ctx, r, in)
-	result.begun = (err == nil || rolled.Role != "") && !rolled.Reverted
+	rolled, err := s.change(ctx, r, inReload{config: n.RoleConfig, user: n.user, policy: &policy{RoleConfig: n.RoleConfig},
+		version: n.launchPrint(), hooks: costs(CostPlugins), renew: costs(CostRole)})
 	if rolled.Role != "" {
 		result.Rolled = rolled
 	}
 	return err
 }
 
+// change has the role's loop take a config over, and waits for the end of it.
 func (s *Supervisor) change(ctx context.Context, r *roleLoop, in inReload) (Rolled, error) {
-	return ask(ctx, s, r, func(answer reply[Rolled]) input {
+	rolled, err := ask(ctx, s, r, func(answer reply[Rolled]) input {
 		in.reply = answer
 		return in
 	})
+	if err != nil && ctx.Err() != nil && errors.Is(err, context.Cause(ctx)) {
+		err = fmt.Errorf("nobody waits for its end, it goes on: %w", err)
+	}
+	return rolled, err
 }
 
 // RestartRolling restarts all workers of a role one by one: standbys first,
@@ -230,8 +231,7 @@ func (s *Supervisor) changeOne(ctx context.Context, verb, what, roleName string,
 		return Rolled{}, err
 	}
 	defer s.reshaping.end()
-	old := s.current()
-	c := old[slices.IndexFunc(old, func(c RoleConfig) bool { return c.Name == roleName })].copy()
+	c := r.atWork.Load().copy()
 	in, err := edit(&c)
 	if err != nil {
 		return Rolled{}, fmt.Errorf("%s %s: %w", verb, roleName, err)
@@ -241,10 +241,8 @@ func (s *Supervisor) changeOne(ctx context.Context, verb, what, roleName string,
 		return Rolled{}, fmt.Errorf("%s %s: %w", verb, roleName, err)
 	}
 	in.config, in.user, in.policy = c, u, &policy{RoleConfig: c}
+	s.noteScale(roleName, r.atWork.Load().Workers, c.Workers)
 	rolled, err := s.change(ctx, r, in)
-	if err == nil || rolled.Role != "" {
-		s.rememberOne(c)
-	}
 	if err != nil {
 		return rolled, fmt.Errorf("%s %s: %w", verb, roleName, err)
 	}
@@ -252,82 +250,62 @@ func (s *Supervisor) changeOne(ctx context.Context, verb, what, roleName string,
 }
 
 // isScaled tells whether a role has a number of workers that Scale has set.
-func (s *Supervisor) isScaled(roleName string) bool {
+func (s *Supervisor) isScaled(roleName string, workers int) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	_, scaled := s.scaled[roleName]
-	return scaled
+	wanted, scaled := s.scaled[roleName]
+	return scaled && wanted != workers
 }
 
-// current are the configs at work, in the order of status.
-func (s *Supervisor) current() []RoleConfig {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return slices.Clone(s.configs)
-}
-
-func (s *Supervisor) rememberOne(c RoleConfig) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	for i := range s.configs {
-		if s.configs[i].Name == c.Name {
-			s.noteScale(c.Name, s.configs[i].Workers, c.Workers)
-			s.configs[i] = c
-		}
-	}
-}
-
-// noteScale is told that a role has another number of workers than before, and
-// not by its config. Called with mu held.
+// noteScale remembers what the config says of a role's workers, before Scale
+// gives it another number.
 func (s *Supervisor) noteScale(roleName string, before, now int) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
 	if _, already := s.scaled[roleName]; !already && now != before {
 		if s.scaled == nil {
 			s.scaled = map[string]int{}
 		}
 		s.scaled[roleName] = before
 	}
-	if s.scaled[roleName] == now {
-		delete(s.scaled, roleName)
-	}
 }
 
-// remember makes the new configs the ones at work, and puts roles in their order.
-func (s *Supervisor) remember(next []nextRole, results []RoleReloaded) {
+// current are the configs at work, in the order of status. Each role's loop
+// says which that is: whoever asked for a change may not wait for its end, and
+// a change may be undone.
+func (s *Supervisor) current() []RoleConfig {
+	var configs []RoleConfig
+	for _, r := range s.loops() {
+		if !r.dismissed.Load() {
+			configs = append(configs, *r.atWork.Load())
+		}
+	}
+	return configs
+}
+
+// arrange puts the roles in the order of the new configs. Where their number of
+// workers is the one at work, Scale has no say any more.
+func (s *Supervisor) arrange(next []nextRole) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	place := func(name string) int {
 		return slices.IndexFunc(next, func(n nextRole) bool { return n.Name == name })
 	}
-	old := s.configs
-	s.configs = nil
+	s.roles = slices.Clone(s.roles)
+	slices.SortStableFunc(s.roles, func(a, b *roleLoop) int { return place(a.config.Name) - place(b.config.Name) })
 	for name := range s.scaled {
-		if place(name) < 0 {
+		at := slices.IndexFunc(s.roles, func(r *roleLoop) bool { return r.config.Name == name })
+		if n := place(name); n < 0 || at < 0 || s.roles[at].atWork.Load().Workers == next[n].Workers {
 			delete(s.scaled, name)
 		}
 	}
-	for _, n := range next {
-		at := slices.IndexFunc(old, func(c RoleConfig) bool { return c.Name == n.Name })
-		refused := slices.IndexFunc(results, func(r RoleReloaded) bool { return r.Role == n.Name && r.Error != "" && !r.begun })
-		if at >= 0 && refused >= 0 {
-			// Nothing of it is at work, but its plugins if it was undone.
-			kept := old[at]
-			if results[refused].Reverted {
-				kept.Hooks, kept.HookTimeout = n.Hooks, n.HookTimeout
-			}
-			s.configs = append(s.configs, kept)
-			continue
-		}
-		delete(s.scaled, n.Name)
-		if slices.ContainsFunc(s.roles, func(r *roleLoop) bool { return r.config.Name == n.Name }) {
-			s.configs = append(s.configs, n.RoleConfig)
-		}
-	}
-	s.roles = slices.Clone(s.roles)
-	slices.SortStableFunc(s.roles, func(a, b *roleLoop) int { return place(a.config.Name) - place(b.config.Name) })
 }
 
 // establish begins a role that is new.
 func (s *Supervisor) establish(n *nextRole) error {
+	if s.role(n.Name) != nil {
+		return fmt.Errorf("%w: the role that had this name still stops; reload again when `standbyd status` no longer shows it", ErrBusy)
+	}
 	r := newRoleLoop(s, n.RoleConfig, n.user)
 	if _, err := r.open(); err != nil {
 		return err
@@ -349,14 +327,24 @@ func (s *Supervisor) dismiss(ctx context.Context, name string) error {
 	if r == nil {
 		return nil
 	}
-	go r.tell(inClose{})
+	r.dismissed.Store(true)
+	gone := make(chan struct{})
+	go func() {
+		r.tell(inClose{})
+		<-r.done
+		s.forget(r)
+		close(gone)
+	}()
 	select {
-	case <-r.done:
+	case <-gone:
+		return nil
 	case <-ctx.Done():
 		return fmt.Errorf("its stop goes on: %w", context.Cause(ctx))
 	}
+}
+
+func (s *Supervisor) forget(r *roleLoop) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.roles = slices.DeleteFunc(slices.Clone(s.roles), func(o *roleLoop) bool { return o == r })
-	return nil
 }

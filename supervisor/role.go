@@ -23,7 +23,9 @@ type roleLoop struct {
 	inbox     chan input
 	done      chan struct{} // closed when run has returned
 	published atomic.Pointer[RoleStatus]
-	pluginLog atomic.Pointer[output] // the hooks write to it
+	atWork    atomic.Pointer[RoleConfig] // the one that the step goes by; never written
+	dismissed atomic.Bool                // it stops for good, and no config has it
+	pluginLog atomic.Pointer[output]     // the hooks write to it
 	queue     *hookQueue
 	load      load
 
@@ -52,6 +54,7 @@ func newRoleLoop(s *Supervisor, c RoleConfig, u identity) *roleLoop {
 		listeners: make([]*listen.Held, len(c.Listen)),
 	}
 	r.st = newState(&policy{RoleConfig: c}, proc.MonoNow())
+	r.atWork.Store(&r.st.policy.RoleConfig)
 	r.publish()
 	return r
 }
@@ -174,6 +177,7 @@ func (r *roleLoop) take(in input) {
 		r.load.inputs.Add(1)
 		var effects []effect
 		r.st, effects = step(r.st, in, now())
+		r.atWork.Store(&r.st.policy.RoleConfig) // before anybody is answered
 		_, looked := in.(inSeen)
 		r.settled = looked && len(effects) == 0 && r.st.phase == phaseLed && r.st.pending == nil && r.st.drill == nil && r.st.roll == nil && r.st.change == nil
 		for _, e := range effects {

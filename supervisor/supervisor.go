@@ -48,8 +48,7 @@ type Supervisor struct {
 	running bool
 	ending  bool           // no further role may begin
 	roles   []*roleLoop    // in the order of the config; replaced, never written
-	configs []RoleConfig   // at work now, in the same order
-	scaled  map[string]int // what the config says of workers, for the roles that have another number by Scale
+	scaled  map[string]int // what the config says of workers, for the roles that Scale has given another number
 
 	// Set by Run before the first role runs.
 	groups  groups
@@ -78,7 +77,6 @@ func New(c Config) (*Supervisor, error) {
 			return nil, err
 		}
 		s.roles = append(s.roles, newRoleLoop(s, rc.copy(), u))
-		s.configs = append(s.configs, rc.copy())
 	}
 	return s, nil
 }

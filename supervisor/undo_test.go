@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"os"
+	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
@@ -270,4 +271,114 @@ func TestAwaitedPluginIsNamed(t *testing.T) {
 	if left, err := os.ReadDir(c.RuntimeDir); err != nil || len(left) != 0 {
 		t.Errorf("left in the runtime folder: %v, %v", left, err)
 	}
+}
+
+// TestChangeGoesOnWithoutItsCaller: whoever asks for a change may leave before
+// its end. What a plan compares with is what the role came to, also where the
+// change was undone in the end.
+func TestChangeGoesOnWithoutItsCaller(t *testing.T) {
+	gate, other := filepath.Join(t.TempDir(), "gate"), filepath.Join(t.TempDir(), "other")
+	let := func(path, how string) {
+		t.Helper()
+		if err := errors.Join(os.WriteFile(path+".new", []byte(how), 0o644), os.Rename(path+".new", path)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	c := newConfig(t, "gated")
+	c.Roles[0].Env["TEST_GATE"] = gate
+	let(gate, "work")
+	w := start(t, c)
+	before := w.until("the role is full", full)
+	change := func(do func(context.Context) error, seen string, test func(RoleStatus) bool) {
+		t.Helper()
+		ctx, leave := context.WithCancel(context.Background())
+		left := make(chan error, 1)
+		go func() { left <- do(ctx) }()
+		w.until(seen, test)
+		leave()
+		if err := <-left; err == nil || !strings.Contains(err.Error(), "it goes on: context canceled") {
+			t.Fatalf("the caller leaves with %v", err)
+		}
+	}
+	changes := func(c Config) int {
+		t.Helper()
+		plan, err := w.sup.Plan(c)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return len(plan.Changes)
+	}
+
+	if err := os.Remove(gate); err != nil {
+		t.Fatal(err)
+	}
+	change(func(ctx context.Context) error {
+		_, err := w.sup.Scale(ctx, "kv", len(before.Workers)+1)
+		return err
+	}, "one more begins", func(r RoleStatus) bool { return len(r.Workers) > len(before.Workers) })
+	if n := changes(c); n != 1 {
+		t.Errorf("%d changes to the config before", n)
+	}
+	let(gate, "work")
+	w.until("there is one more", func(r RoleStatus) bool { return full(r) && len(r.Workers) > len(before.Workers) })
+	if done, err := w.sup.Reload(context.Background(), c); err != nil || len(done.Plan.Changes) != 1 || !done.Plan.Changes[0].Scaled {
+		t.Errorf("a reload of the config before: %+v, %v", done, err)
+	}
+	w.until("there is none more", func(r RoleStatus) bool { return full(r) && len(r.Workers) == len(before.Workers) })
+
+	next := changed(c, func(rc *RoleConfig) { rc.Env["TEST_GATE"] = other })
+	change(func(ctx context.Context) error {
+		_, err := w.sup.Reload(ctx, next)
+		return err
+	}, "one is started anew", func(r RoleStatus) bool { return !full(r) })
+	if n := changes(next); n != 0 {
+		t.Errorf("%d changes to what is under way", n)
+	}
+	let(other, "fail")
+	w.until("it is undone", func(r RoleStatus) bool { return full(r) && r.ReloadFailed != "" })
+	if n := changes(c); n != 0 {
+		t.Errorf("%d changes to what it has come back to", n)
+	}
+	let(other, "work")
+	if done, err := w.sup.Reload(context.Background(), next); err != nil || len(done.Plan.Changes) != 1 {
+		t.Errorf("the same once more: %+v, %v", done, err)
+	}
+}
+
+// TestRemovedRoleEndsWithoutItsCaller: it is forgotten when it has stopped, and
+// another one of its name begins only then.
+func TestRemovedRoleEndsWithoutItsCaller(t *testing.T) {
+	c := newConfig(t, "good")
+	leaving := c.Roles[0].copy()
+	leaving.Name, leaving.Env[playWorker] = "leaving", "sticky"
+	leaving.StopTimeout = time.Hour
+	with := c
+	with.Roles = append(slices.Clone(c.Roles), leaving)
+	w := start(t, with)
+	w.until("the role is full", full)
+	last := w.untilRole(1, "the other is full", full)
+	ctx, leave := context.WithCancel(context.Background())
+	leave()
+	if _, err := w.sup.Reload(ctx, c); err == nil || !strings.Contains(err.Error(), "its stop goes on") {
+		t.Fatalf("the reload that leaves: %v", err)
+	}
+	if plan, err := w.sup.Plan(c); err != nil || len(plan.Changes) != 0 {
+		t.Errorf("a plan without it: %+v, %v", plan, err)
+	}
+	if _, err := w.sup.Reload(context.Background(), with); err == nil || !strings.Contains(err.Error(), "the role that had this name still stops") {
+		t.Errorf("a reload that has it again: %v", err)
+	}
+	syscall.Kill(last.LeaderPID, syscall.SIGKILL)
+	for deadline := time.Now().Add(limit); len(w.sup.Snapshot().Roles) > 1; time.Sleep(5 * time.Millisecond) {
+		if time.Now().After(deadline) {
+			t.Fatalf("after %v it is still there: %+v", limit, w.sup.Snapshot().Roles[1])
+		}
+	}
+	if _, err := w.sup.Reload(context.Background(), with); err != nil {
+		t.Errorf("a reload that has it again, later: %v", err)
+	}
+	if again := w.untilRole(1, "it is full again", full); again.Token <= last.Token {
+		t.Errorf("token %s after %s", again.Token, last.Token)
+	}
+	syscall.Kill(w.sup.Snapshot().Roles[1].LeaderPID, syscall.SIGKILL)
 }

@@ -298,6 +298,8 @@ var playEnviron = puppet("environ", func() { plugins.Serve(environ{}) })
 
 func TestCheck(t *testing.T) {
 	c := play(t, playTalker)
+	temp := t.TempDir()
+	t.Setenv("TMPDIR", temp)
 	if err := Check(within(t, limit), c); err != nil {
 		t.Errorf("good: %v", err)
 	}
@@ -308,11 +310,8 @@ func TestCheck(t *testing.T) {
 	if err := Check(within(t, limit), Config{Name: "x", Command: []string{"/no/such"}}); err == nil || !strings.Contains(err.Error(), "check plugin x: /no/such does not exist") {
 		t.Errorf("missing: %v", err)
 	}
-	left, _ := filepath.Glob(filepath.Join(os.TempDir(), "sbd*"))
-	for _, dir := range left {
-		if fi, err := os.Stat(dir); err == nil && time.Since(fi.ModTime()) < time.Minute {
-			t.Errorf("%s is left", dir)
-		}
+	if left, err := os.ReadDir(temp); err != nil || len(left) != 0 {
+		t.Errorf("left in the folder for temporary files: %v, %v", left, err)
 	}
 }
 
