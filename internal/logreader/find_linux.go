@@ -129,6 +129,7 @@ func marked(pid int, dir string) bool {
 
 const (
 	endWait  = 10 * time.Second // for an orderly end
+	sayEvery = 100 * time.Millisecond
 	killWait = 5 * time.Second
 )
 
@@ -142,22 +143,28 @@ func endReader(id proc.Identity) error {
 		return err
 	}
 	defer p.Close()
-	p.Signal(syscall.SIGUSR1)
-	p.Signal(syscall.SIGCONT)
-	for _, step := range []struct {
-		sig  syscall.Signal
-		wait time.Duration
-	}{{0, endWait}, {syscall.SIGKILL, killWait}} {
-		if step.sig != 0 {
-			p.Signal(step.sig)
-		}
-		select {
-		case <-p.Done():
+	// Said again and again: a process that is just beginning does not hear it.
+	for end := time.Now().Add(endWait); time.Now().Before(end); {
+		p.Signal(syscall.SIGUSR1)
+		p.Signal(syscall.SIGCONT)
+		if ended(p, sayEvery) {
 			return nil
-		case <-time.After(step.wait):
 		}
 	}
+	p.Signal(syscall.SIGKILL)
+	if ended(p, killWait) {
+		return nil
+	}
 	return fmt.Errorf("log reader %v was killed and does not end", id)
+}
+
+func ended(p *launch.Process, within time.Duration) bool {
+	select {
+	case <-p.Done():
+		return true
+	case <-time.After(within):
+		return false
+	}
 }
 
 // EndAny ends whatever reads for the role in this folder: there is no
