@@ -85,8 +85,6 @@ func kill(t *testing.T, pid int, sig syscall.Signal) {
 	}
 }
 
-func exists(pid int) bool { return syscall.Kill(pid, 0) == nil }
-
 // runs is false also for a zombie: all that it had is released, and only its
 // status waits to be fetched.
 func runs(t *testing.T, pid int) bool {

@@ -34,7 +34,7 @@ func TestKillDaemon(t *testing.T) {
 					left = append(left, p.String())
 				}
 			}
-			return len(left) == 0 && !exists(plugin), strings.Join(left, ", ")
+			return len(left) == 0 && !runs(t, plugin), strings.Join(left, ", ")
 		})
 		l.more(3) // while nobody supervises
 		d.start()
