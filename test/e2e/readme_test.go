@@ -12,6 +12,8 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+
+	"github.com/standbyd/standbyd/internal/api"
 )
 
 // Every program in the README is one that builds.
@@ -74,7 +76,7 @@ func TestReadmeFromAnEmptyFolder(t *testing.T) {
 	}
 	t.Cleanup(func() { os.RemoveAll(dir) })
 	hello := filepath.Join(dir, "hello")
-	d := &daemon{t: t, dir: hello, conf: filepath.Join(hello, "standbyd.toml")}
+	d := &daemon{t: t, dir: hello, conf: filepath.Join(hello, "standbyd.toml"), sock: filepath.Join(hello, "data/run", api.SocketName)}
 	t.Cleanup(d.clean)
 	if err := os.Symlink(root, filepath.Join(dir, "standbyd")); err != nil {
 		t.Fatal(err)

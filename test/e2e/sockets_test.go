@@ -379,6 +379,7 @@ address = "127.0.0.1:0"
 	}
 	everySocket()
 	d.run("signal", "kv/leader", "KILL")
+	d.successor("kv", before)
 	d.whole("kv")
 	everySocket()
 

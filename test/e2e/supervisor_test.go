@@ -131,7 +131,8 @@ func TestStopDaemon(t *testing.T) {
 	kill(t, before.LeaderPID, syscall.SIGKILL)
 	l.more(3)
 	kill(t, d.cmd.Process.Pid, syscall.SIGCONT)
-	after := d.whole("kv")
+	after := d.successor("kv", before)
+	d.whole("kv")
 	if after.Term != before.Term+1 {
 		t.Errorf("term %d follows %d", after.Term, before.Term)
 	}
@@ -153,10 +154,10 @@ func TestStopDaemonAndLeader(t *testing.T) {
 	kill(t, before.LeaderPID, syscall.SIGSTOP)
 	l.more(6)
 	kill(t, d.cmd.Process.Pid, syscall.SIGCONT)
-	after := d.whole("kv")
-	if after.Term <= before.Term || after.LeaderPID == before.LeaderPID {
+	if after := d.successor("kv", before); after.Term <= before.Term {
 		t.Errorf("%+v after %+v", after, before)
 	}
+	d.whole("kv")
 	l.close()
 	d.verify("kv")
 }
