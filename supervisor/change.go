@@ -2,6 +2,7 @@ package supervisor
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"strings"
 	"time"
@@ -73,7 +74,9 @@ type PauseStatus struct {
 // by itself for that long, or with 0 until Resume: no failover, no preemption,
 // no restart of a leader that ended. Switchover and Failover still work. A
 // pause of a paused role replaces it. It is in the role's segment and outlives
-// this supervisor as long as one of the workers lives.
+// this supervisor as long as one of the workers lives. A role whose leader is
+// being stopped or restarted is not paused, as nobody would follow: ErrBusy.
+// The others are, and the result has them.
 func (s *Supervisor) Pause(ctx context.Context, roleName string, length time.Duration) ([]PauseStatus, error) {
 	if length < 0 {
 		return nil, fmt.Errorf("pause %s: %v is no length of time", roleName, length)
@@ -83,14 +86,24 @@ func (s *Supervisor) Pause(ctx context.Context, roleName string, length time.Dur
 		return nil, err
 	}
 	var all []PauseStatus
+	var failed []error
 	for _, r := range loops {
 		p, err := ask(ctx, s, r, func(answer reply[PauseStatus]) input { return inPause{length, answer} })
 		if err != nil {
-			return all, fmt.Errorf("pause %s: %w", r.config.Name, err)
+			failed = append(failed, fmt.Errorf("pause %s: %w", r.config.Name, err))
+			continue
 		}
 		all = append(all, p)
 	}
-	return all, nil
+	err = errors.Join(failed...)
+	if err != nil && len(all) > 0 {
+		var names []string
+		for _, p := range all {
+			names = append(names, p.Role)
+		}
+		err = fmt.Errorf("%w; paused are now: %s", err, strings.Join(names, ", "))
+	}
+	return all, err
 }
 
 // Resume ends the pause of a role, or of all if roleName is empty, and says of

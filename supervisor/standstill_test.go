@@ -125,6 +125,39 @@ func TestLeaderIsNotTakenFromAPausedRole(t *testing.T) {
 	}
 }
 
+// TestPauseOfALeaderThatGoes is refused: nobody would follow.
+func TestPauseOfALeaderThatGoes(t *testing.T) {
+	for _, x := range []struct {
+		what  string
+		input inByHand
+		want  bool
+	}{
+		{"restart of the leader", inByHand{handRestart, 0, nil}, true},
+		{"stop of the leader", inByHand{handStop, theLeader, nil}, true},
+		{"restart of all", inByHand{handRestart, allWorkers, nil}, true},
+		{"stop of all", inByHand{handStop, allWorkers, nil}, false},
+		{"restart of a standby", inByHand{handRestart, 1, nil}, false},
+	} {
+		c := newScript()
+		lead(&c.s)
+		c.do(x.input)
+		answers := make(chan answer[PauseStatus], 1)
+		c.answering(c.do(inPause{reply: answers}))
+		got := <-answers
+		if refused := errors.Is(got.err, ErrBusy); refused != x.want || refused == c.s.pause.on || got.err != nil && !refused {
+			t.Errorf("%s, then a pause: %v; paused: %v", x.what, got.err, c.s.pause.on)
+		}
+	}
+	c := newScript()
+	lead(&c.s)
+	c.do(inPause{})
+	c.do(inSwitchover{to: -1})
+	c.do(inPause{length: time.Second})
+	if !c.s.pause.on || c.s.pause.until == 0 {
+		t.Error("a pause of a paused role does not replace it")
+	}
+}
+
 // TestPlacesThatAreGoneAreNotNamed: those that were scaled away.
 func TestPlacesThatAreGoneAreNotNamed(t *testing.T) {
 	c, a := ledScript(), newAsked(t)

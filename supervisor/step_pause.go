@@ -2,6 +2,7 @@ package supervisor
 
 import (
 	"fmt"
+	"slices"
 	"time"
 )
 
@@ -34,6 +35,10 @@ func (s *state) controlNow() controlWord {
 func pause(t *turn, in input) {
 	ask := in.(inPause)
 	s := &t.s
+	if err := t.leaderGoes(); err != nil {
+		respond(t, ask.reply, PauseStatus{}, err)
+		return
+	}
 	s.pause = pausing{on: true, since: t.now.Wall}
 	if ask.length > 0 {
 		s.pause.until = t.now.after(ask.length)
@@ -45,6 +50,18 @@ func pause(t *turn, in input) {
 	}
 	t.emit(Event{Type: EventPaused, Text: text})
 	respond(t, ask.reply, *t.pauseStatus(), nil)
+}
+
+// leaderGoes says why a role cannot be paused yet: its leader has been told to
+// end, and in a paused role nobody would follow. Of a role that is stopped as
+// a whole nobody is meant to.
+func (t *turn) leaderGoes() error {
+	s := &t.s
+	if s.pause.on || s.led.term == 0 || s.led.worker < 0 || s.workers[s.led.worker].lot != lotStopping ||
+		!slices.ContainsFunc(s.workers, func(w worker) bool { return !w.extra && !w.halted }) {
+		return nil
+	}
+	return fmt.Errorf("%w: %s, which leads, is told to end, and in a paused role nobody would follow; pause it again when another one leads", ErrBusy, s.nameOf(s.led.pid))
 }
 
 func unpause(t *turn, in input) {
