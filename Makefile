@@ -55,9 +55,10 @@ LONGEST := ./supervisor ./test/e2e ./test/conformance ./plugins/host
 # Tests of programs that are built without it: there is nothing to be seen by it.
 PLAIN := -e /test/e2e -e /test/conformance -e /bench/
 
+# Each process would wait a second before it exits, for others to race with it.
 race: ## the tests under the race detector; needs a C compiler
 	@command -v $${CC:-gcc} >/dev/null 2>&1 || { echo "make race: the race detector needs a C compiler; install gcc, or set CC" >&2; exit 1; }
-	CGO_ENABLED=1 $(GO) test -race -p $(SIDE_BY_SIDE) -timeout 15m $$($(GO) list $(LONGEST) ./... | grep -v $(PLAIN))
+	GORACE=atexit_sleep_ms=0 CGO_ENABLED=1 $(GO) test -race -p $(SIDE_BY_SIDE) -timeout 15m $$($(GO) list $(LONGEST) ./... | grep -v $(PLAIN))
 
 lint: ## gofmt, vet, staticcheck
 	@unformatted=$$(gofmt -l .); \

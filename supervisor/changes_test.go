@@ -20,12 +20,14 @@ import (
 // whole history is judged: leaderships do not overlap, tokens rise, and every
 // hook is promoted and demoted in turn, never twice at a time.
 func TestThousandForcedChanges(t *testing.T) {
+	changes := 1000
+	if raceDetector {
+		changes = 200
+	}
 	for _, gate := range []bool{false, true} {
-		for seed := range uint64(1) {
-			t.Run(fmt.Sprintf("gate=%v,seed=%d", gate, seed), func(t *testing.T) {
-				synctest.Test(t, func(t *testing.T) { forceChanges(t, gate, seed, 1000) })
-			})
-		}
+		t.Run(fmt.Sprintf("gate=%v", gate), func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) { forceChanges(t, gate, 0, changes) })
+		})
 	}
 }
 
@@ -138,6 +140,7 @@ func forceChanges(t *testing.T, gate bool, seed uint64, changes int) {
 	if !w.done {
 		t.Fatalf("the role did not end: %s, %d jobs", w.s.phase, w.s.jobs)
 	}
+	time.Sleep(time.Minute) // a call that was given up wakes up, and ends
 	for i, h := range named {
 		history := verify.History{Calls: h.Hooks.(*slowly).book}
 		if i == 0 {

@@ -218,7 +218,7 @@ func newConfig(t *testing.T, kind string) Config {
 	}
 	t.Cleanup(func() { os.RemoveAll(dir) })
 	return Config{RuntimeDir: filepath.Join(dir, "run"), StateDir: filepath.Join(dir, "state"),
-		Roles: []RoleConfig{testRole(t, dir, kind)}, Env: []string{"PATH=" + os.Getenv("PATH")}}
+		Roles: []RoleConfig{testRole(t, dir, kind)}, Env: []string{"PATH=" + os.Getenv("PATH"), "GORACE=" + os.Getenv("GORACE")}}
 }
 
 func start(t *testing.T, c Config) *world {

@@ -123,7 +123,7 @@ func (r *Reader) launch() (*link, error) {
 	}
 	p, err := launch.Start(launch.Spec{
 		Path: "/proc/self/exe", Args: []string{name, r.role}, Dir: "/", Umask: 0o077,
-		Env:       []string{"GOMAXPROCS=2", mark + "=" + r.dir},
+		Env:       append(looksInside(), "GOMAXPROCS=2", mark+"="+r.dir),
 		Listeners: []*os.File{theirs}, ListenNames: []string{"supervisor"}, Staged: true,
 	})
 	if err != nil {
@@ -141,6 +141,17 @@ func (r *Reader) launch() (*link, error) {
 		return nil, err
 	}
 	return k, nil
+}
+
+// looksInside are the variables with which a Go programmer looks into this
+// process: they are meant for the reader, which is the same program, too.
+func looksInside() (env []string) {
+	for _, key := range []string{"GODEBUG", "GORACE", "GOTRACEBACK"} {
+		if v, ok := os.LookupEnv(key); ok {
+			env = append(env, key+"="+v)
+		}
+	}
+	return env
 }
 
 func (k *link) hello() error {

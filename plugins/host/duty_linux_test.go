@@ -34,6 +34,7 @@ func (c *clerk) Configure(_ context.Context, table plugins.Table) error {
 }
 
 func (c *clerk) work(ctx context.Context, t plugins.Transition) error {
+	err := c.Check() // before it is said: then the test may end the leadership
 	fmt.Fprintf(os.Stderr, "start %s\n", t.Token)
 	if c.tries++; c.conf.Fail && c.tries == 1 {
 		return errors.New("no paper")
@@ -41,11 +42,11 @@ func (c *clerk) work(ctx context.Context, t plugins.Transition) error {
 	if c.conf.Done {
 		return nil
 	}
-	if err := c.Check(); err != nil {
+	if err != nil {
 		fmt.Fprintln(os.Stderr, "check fails at the start:", err)
 	}
 	<-ctx.Done()
-	err := c.Check()
+	err = c.Check()
 	fmt.Fprintf(os.Stderr, "end %s, leading %v, demoted %v\n", t.Token, !errors.Is(err, plugins.ErrNotLeading), errors.Is(context.Cause(ctx), plugins.ErrDemoted))
 	if c.conf.Ignore {
 		select {}
