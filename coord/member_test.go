@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"runtime/pprof"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -203,6 +204,7 @@ func TestObserveLatestWins(t *testing.T) {
 	defer stop()
 	const rounds = 50
 	var last Info
+	var begun sync.Once
 	first, done := make(chan struct{}), make(chan struct{})
 	go func() {
 		defer close(done)
@@ -210,9 +212,7 @@ func TestObserveLatestWins(t *testing.T) {
 			if i.Token < last.Token {
 				t.Errorf("token %v after %v", i.Token, last.Token)
 			}
-			if last == (Info{}) {
-				close(first)
-			}
+			begun.Do(func() { close(first) })
 			last = i
 			time.Sleep(5 * time.Millisecond) // a slow one
 			if i.Token.Term() == rounds && i.PID == 0 {

@@ -233,11 +233,16 @@ func endGroup(c *proc.Cgroup, limit time.Duration) error {
 		if err != nil {
 			return err
 		}
+		late := time.Now().After(deadline)
 		if !populated {
-			return cgroup.Remove(c.Path())
+			// The last one may be on its way out still.
+			if err := cgroup.Remove(c.Path()); late || !errors.Is(err, unix.EBUSY) {
+				return err
+			}
+			continue
 		}
 		err = c.End()
-		if time.Now().After(deadline) {
+		if late {
 			pids, _ := c.PIDs()
 			return errors.Join(fmt.Errorf("processes in %s were killed and do not end: %s", c.Path(), describePIDs(pids)), err)
 		}

@@ -79,7 +79,7 @@ func play(t testing.TB, name string) Config {
 		t.Fatalf("no puppet %q", name)
 	}
 	puppetUsed.Store(name, true)
-	return Config{Name: name, Command: []string{self(t)}, Env: []string{puppetKey + "=" + name}, StartTimeout: 20 * time.Second}
+	return Config{Name: name, Command: []string{self(t)}, Env: []string{puppetKey + "=" + name, "GORACE=" + os.Getenv("GORACE")}, StartTimeout: 20 * time.Second}
 }
 
 // script is the Config of a plugin that is a shell script.
