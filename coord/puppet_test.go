@@ -14,6 +14,7 @@ import (
 	"path/filepath"
 	"runtime"
 	"strconv"
+	"slices"
 	"strings"
 	"sync"
 	"syscall"
@@ -359,6 +360,21 @@ func (s *stage) until(what string, ok func() bool) {
 		}
 		time.Sleep(time.Millisecond)
 	}
+}
+
+// leads waits until one of them leads in term, and returns it.
+func (s *stage) leads(term int, among ...*actor) (leader *actor) {
+	s.Helper()
+	s.until(fmt.Sprintf("one leads in term %d", term), func() bool {
+		for _, a := range among {
+			if slices.Contains(strings.Split(a.said(), "\n"), fmt.Sprintf("lead %d", term)) {
+				leader = a
+			}
+		}
+		return leader != nil
+	})
+	leader.expect(fmt.Sprintf("lead %d", term))
+	return leader
 }
 
 // epochs waits until n more epochs have passed: time as the members see it.

@@ -199,6 +199,7 @@ func TestSecondSignalKills(t *testing.T) {
 	eventually(t, "the stop says whom it waits for", func() bool {
 		return strings.Contains(d.stderr.String(), "still stopping: stubborn-0 (pid ")
 	})
+	time.Sleep(sameSignal) // else it would be the same one
 	d.signals <- os.Interrupt
 	if code := d.exit(); code != exitDone && code != exitFailed {
 		t.Errorf("exit %d\n%s", code, d.stderr.String())
