@@ -80,7 +80,7 @@ func TestRemovedStateFolder(t *testing.T) {
 
 	syscall.Kill(before.LeaderPID, syscall.SIGKILL)
 	after := w.until("another leads and the killed one is back", func(r RoleStatus) bool {
-		return full(r) && r.Term > before.Term && r.LastFailover != nil
+		return full(r) && r.Term > before.Term && r.LastFailover != nil && r.pidOf(before.Leader) != before.LeaderPID
 	})
 	if after.LeaderPID == before.LeaderPID || after.Token.Generation() != before.Token.Generation() {
 		t.Errorf("%s led, pid %d; %s leads, pid %d", before.Token, before.LeaderPID, after.Token, after.LeaderPID)

@@ -26,7 +26,8 @@ const (
 	linger    = time.Second            // for the next request on a busy connection, which is told to be the last
 	busy      = time.Second            // since a connection's last request; one that is idle for longer is just closed,
 	settle    = 200 * time.Millisecond // but not while clients go through those that they keep: this long since the last request
-	firstWait = time.Second            // for the first request on a connection just accepted
+	watch     = 20 * time.Millisecond  // how often that is looked at: who was away for longer than settle has seen nothing
+	firstWait = time.Second            // for the first request on a connection just accepted; then it is one more idle one
 	drainMost = 3 * time.Second        // for all of that, also if there is no end of requests
 	answer    = time.Second            // after it, for requests under way
 )
@@ -99,14 +100,14 @@ func (s *server) serve(ctx context.Context, ln net.Listener) error {
 // begun to answer by then: so whoever may still send one is waited for before.
 func (s *server) drain(srv *http.Server) {
 	began := time.Now()
+	s.tellBusy(began)
 	s.mu.Lock()
 	for c, now := range s.conns {
 		if now.state == http.StateNew {
-			c.SetReadDeadline(began.Add(firstWait))
+			c.SetReadDeadline(time.Now()) // Shutdown would wait for it
 		}
 	}
 	s.mu.Unlock()
-	s.tellBusy(began)
 	limit, cancel := context.WithDeadline(context.Background(), began.Add(drainMost+answer))
 	defer cancel()
 	if srv.Shutdown(limit) != nil {
@@ -118,48 +119,63 @@ func (s *server) drain(srv *http.Server) {
 // client that sends one after the other has heard of the end in an answer. One
 // whose connection was closed between two requests may have sent the next
 // already, and could not know what became of it. A client that has heard takes
-// the next connection that it keeps, even one that was idle for long.
+// the next connection that it keeps, even one that was idle for long, or that
+// it has opened and not used yet.
 func (s *server) tellBusy(began time.Time) {
 	limit := time.NewTimer(drainMost)
 	defer limit.Stop()
+	look := time.NewTicker(watch)
+	defer look.Stop()
+	var blind time.Time
+	looked := began
 	for {
-		u := s.untold(began.Add(-busy))
-		enough := u.asked.Add(settle)
-		if lingers := began.Add(linger); u.between > 0 && enough.Before(lingers) {
-			enough = lingers
+		now := time.Now()
+		if now.Sub(looked) > settle/2 {
+			blind = now // this process was not there to see what came
 		}
-		quiet := time.Until(enough)
-		if u.under == 0 && (u.idle == 0 || quiet <= 0) {
+		looked = now
+		u := s.untold(began.Add(-busy), now.Add(-firstWait))
+		enough := later(blind, u.asked).Add(settle)
+		if u.between > 0 {
+			enough = later(enough, began.Add(linger))
+		}
+		if u.under == 0 && (u.idle == 0 || !now.Before(enough)) {
 			return
-		}
-		var settled <-chan time.Time
-		if u.under == 0 {
-			settled = time.After(quiet)
 		}
 		select {
 		case <-s.changed:
-		case <-settled:
+		case <-look.C:
 		case <-limit.C:
 			return
 		}
 	}
 }
 
+func later(a, b time.Time) time.Time {
+	if b.After(a) {
+		return b
+	}
+	return a
+}
+
 // untold is who has not heard of the end. Who has is closed with the answer.
 type untold struct {
 	under   int       // connections under a request, or before their first
-	idle    int       // between two requests
+	idle    int       // between two requests, or without any for long
 	between int       // of those, the ones that were busy lately
 	asked   time.Time // when the last request began
 }
 
-// untold counts as busy what had a request after then.
-func (s *server) untold(then time.Time) untold {
+// untold counts as busy what had a request after then, and as idle what was
+// opened before old and had none.
+func (s *server) untold(then, old time.Time) untold {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	u := untold{asked: s.asked}
 	for _, now := range s.conns {
 		switch {
+		case now.state == http.StateNew && now.since.Before(old):
+			u.idle++
 		case now.state != http.StateIdle:
 			u.under++
 		case now.since.After(then):

@@ -379,3 +379,67 @@ func TestDrainWithSpareConnections(t *testing.T) {
 		tr.CloseIdleConnections()
 	}
 }
+
+// TestDrainWithConnectionsNeverUsed: a client opens connections that it then
+// does not need, and takes them as soon as the used ones have told the end.
+func TestDrainWithConnectionsNeverUsed(t *testing.T) {
+	const spare, pause = 30, 50 * time.Millisecond // together longer than firstWait
+	round := func() (late bool, err error) {
+		k := newSocket(t)
+		s, stop := k.lead()
+		var conns []net.Conn
+		for range spare {
+			c, err := net.Dial("tcp", k.held.Addr().String())
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer c.Close()
+			conns = append(conns, c)
+		}
+		for deadline := time.Now().Add(time.Minute); ; time.Sleep(time.Millisecond) {
+			s.mu.Lock()
+			n := len(s.conns)
+			s.mu.Unlock()
+			if n == spare {
+				break
+			}
+			if time.Now().After(deadline) {
+				t.Fatalf("%d of %d connections are accepted", n, spare)
+			}
+		}
+		stopped := make(chan error, 1)
+		go func() { stopped <- stop() }()
+		for !s.draining.Load() {
+			time.Sleep(time.Millisecond)
+		}
+		for i, c := range conns {
+			began := time.Now()
+			fmt.Fprintf(c, "PUT /kv/%d HTTP/1.1\r\nHost: kv\r\nContent-Length: 1\r\n\r\n1", i)
+			var res *http.Response
+			if res, err = http.ReadResponse(bufio.NewReader(c), nil); err != nil {
+				err = fmt.Errorf("request %d of %d: %w", i, spare, err)
+				break
+			}
+			res.Body.Close()
+			if !res.Close {
+				t.Errorf("request %d was not told the end", i)
+			}
+			time.Sleep(pause)
+			late = late || time.Since(began) > settle/2
+		}
+		if serr := <-stopped; serr != nil {
+			t.Error(serr)
+		}
+		return late, err
+	}
+	for range 20 {
+		late, err := round()
+		if err == nil {
+			return
+		}
+		if !late {
+			t.Fatal(err)
+		}
+		t.Logf("%v: this machine had no processor for the client", err)
+	}
+}

@@ -5,6 +5,8 @@ package conformance
 import (
 	"context"
 	"encoding/json"
+	"errors"
+	"io"
 	"maps"
 	"path/filepath"
 	"slices"
@@ -19,7 +21,12 @@ import (
 // program of its own for each look would keep the processors busy.
 func (d *daemon) roles() map[string]supervisor.RoleStatus {
 	d.t.Helper()
-	s, err := api.NewClient(filepath.Join(d.dir, "run", api.SocketName)).Status(context.Background())
+	var s supervisor.Snapshot
+	var err error
+	eventually(d.t, "standbyd tells its status", func() bool {
+		s, err = api.NewClient(filepath.Join(d.dir, "run", api.SocketName)).Status(context.Background())
+		return err == nil || !errors.Is(err, io.EOF) // it gives up a connection that has waited for a processor too long
+	})
 	if err != nil {
 		d.t.Fatal(err)
 	}
