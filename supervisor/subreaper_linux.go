@@ -58,9 +58,20 @@ func (s *Supervisor) reapOrphans(over <-chan struct{}) {
 	}
 }
 
+// anyDead tells whether some child is dead and not reaped, without a look at
+// each of them: there may be a thousand.
+func anyDead() bool {
+	var info unix.Siginfo
+	err := unix.Waitid(unix.P_ALL, 0, &info, unix.WEXITED|unix.WNOWAIT|unix.WNOHANG, nil)
+	return err == nil && info.Signo != 0
+}
+
 // deadChildren are the children of this process in state Z, by pid.
 func deadChildren() map[int]proc.Identity {
 	dead := map[int]proc.Identity{}
+	if !anyDead() {
+		return dead
+	}
 	lists, _ := filepath.Glob("/proc/self/task/*/children")
 	for _, list := range lists {
 		b, _ := os.ReadFile(list)
