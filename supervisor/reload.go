@@ -231,7 +231,8 @@ func (s *Supervisor) changeOne(ctx context.Context, verb, what, roleName string,
 		return Rolled{}, err
 	}
 	defer s.reshaping.end()
-	c := r.atWork.Load().copy()
+	before := r.atWork.Load()
+	c := before.copy()
 	in, err := edit(&c)
 	if err != nil {
 		return Rolled{}, fmt.Errorf("%s %s: %w", verb, roleName, err)
@@ -241,7 +242,7 @@ func (s *Supervisor) changeOne(ctx context.Context, verb, what, roleName string,
 		return Rolled{}, fmt.Errorf("%s %s: %w", verb, roleName, err)
 	}
 	in.config, in.user, in.policy = c, u, &policy{RoleConfig: c}
-	s.noteScale(roleName, r.atWork.Load().Workers, c.Workers)
+	s.noteScale(roleName, before.Workers, c.Workers)
 	rolled, err := s.change(ctx, r, in)
 	if err != nil {
 		return rolled, fmt.Errorf("%s %s: %w", verb, roleName, err)
@@ -249,7 +250,7 @@ func (s *Supervisor) changeOne(ctx context.Context, verb, what, roleName string,
 	return rolled, nil
 }
 
-// isScaled tells whether a role has a number of workers that Scale has set.
+// isScaled tells whether workers, the number that a role has, was set by Scale.
 func (s *Supervisor) isScaled(roleName string, workers int) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()

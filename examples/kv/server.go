@@ -26,7 +26,7 @@ const (
 	linger    = time.Second            // for the next request on a busy connection, which is told to be the last
 	busy      = time.Second            // since a connection's last request; one that is idle for longer is just closed,
 	settle    = 200 * time.Millisecond // but not while clients go through those that they keep: this long since the last request
-	watch     = 20 * time.Millisecond  // how often that is looked at: who was away for longer than settle has seen nothing
+	watch     = 20 * time.Millisecond  // how often that is looked at: who was away for half of settle may have missed one
 	firstWait = time.Second            // for the first request on a connection just accepted; then it is one more idle one
 	drainMost = 3 * time.Second        // for all of that, also if there is no end of requests
 	answer    = time.Second            // after it, for requests under way
