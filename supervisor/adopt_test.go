@@ -16,6 +16,7 @@ import (
 	"github.com/standbyd/standbyd/coord/role"
 	"github.com/standbyd/standbyd/coord/shm"
 	"github.com/standbyd/standbyd/internal/proc"
+	"github.com/standbyd/standbyd/test/eventually"
 )
 
 // readyApart waits until the role of a supervisor apart is led and its workers
@@ -28,7 +29,7 @@ func readyApart(t *testing.T, c Config, leads int) workersFile {
 func readyRole(t *testing.T, c Config, role, leads int) workersFile {
 	t.Helper()
 	var list workersFile
-	eventually(t, "the role is full", func() bool {
+	eventually.Holds(t, "the role is full", func() bool {
 		list, _ = readWorkers(filepath.Join(roleDir(c.RuntimeDir, c.Roles[role].Name), "workers.json"))
 		b, _ := os.ReadFile(c.Roles[role].Env["TEST_LEADS"])
 		return len(list.Workers) == c.Roles[role].Workers && readySeats(list) == len(list.Workers) && strings.Count(string(b), "lead ") >= leads
@@ -87,7 +88,7 @@ func TestAdoption(t *testing.T) {
 		t.Errorf("the last exit of kv-1 is not that of its history: %+v", last)
 	}
 	r = w.until("the listener is handed back", func(r RoleStatus) bool { return !strings.HasSuffix(r.Listen[0].Address, ":0") })
-	eventually(t, "the hooks are told", func() bool { return len(h.list()) >= 2 })
+	eventually.Holds(t, "the hooks are told", func() bool { return len(h.list()) >= 2 })
 	if got := h.list(); !slices.Equal(got, []string{"start", "promote 1.1 " + r.Leader + " adopted"}) {
 		t.Errorf("hooks: %q", got)
 	}
@@ -122,7 +123,7 @@ func TestFailoverWhileNobodyWatched(t *testing.T) {
 	var leader int
 	fmt.Sscanf(string(b), "lead %s %d", &token, &leader)
 	syscall.Kill(leader, syscall.SIGKILL)
-	eventually(t, "a standby leads without a supervisor", func() bool {
+	eventually.Holds(t, "a standby leads without a supervisor", func() bool {
 		b, _ := os.ReadFile(c.Roles[0].Env["TEST_LEADS"])
 		return strings.Contains(string(b), "lead 1.2 ")
 	})
@@ -274,7 +275,7 @@ func TestWorkersNoLongerInTheConfig(t *testing.T) {
 	if proc.Judge(list.Workers[2].Identity) != proc.Gone {
 		t.Error("a worker that is not shown any more lives")
 	}
-	eventually(t, "the other role is stopped", func() bool {
+	eventually.Holds(t, "the other role is stopped", func() bool {
 		_, err := os.Stat(roleDir(c.RuntimeDir, "gone"))
 		return os.IsNotExist(err)
 	})
@@ -339,7 +340,7 @@ func TestStraysAreEnded(t *testing.T) {
 		syscall.Kill(w.Identity.PID, syscall.SIGKILL)
 	}
 	var orphans []proc.Identity
-	eventually(t, "the children are orphans", func() bool {
+	eventually.Holds(t, "the children are orphans", func() bool {
 		for _, w := range list.Workers {
 			if proc.Judge(w.Identity) != proc.Gone {
 				return false
@@ -369,7 +370,7 @@ func TestWhatAWorkerLeavesBehindIsEnded(t *testing.T) {
 	known := func(id proc.Identity) bool {
 		return slices.Contains(pidsIn(w.sup.Snapshot().Roles[0]), id.PID)
 	}
-	eventually(t, "its child is gone", func() bool { return len(strays(roleDir(c.RuntimeDir, "kv"), "", known)) == 0 })
+	eventually.Holds(t, "its child is gone", func() bool { return len(strays(roleDir(c.RuntimeDir, "kv"), "", known)) == 0 })
 	w.shutdown()
 	w.noProcesses()
 }

@@ -15,6 +15,7 @@ import (
 
 	"github.com/standbyd/standbyd/internal/cgroup"
 	"github.com/standbyd/standbyd/internal/proc"
+	"github.com/standbyd/standbyd/test/eventually"
 )
 
 func init() {
@@ -143,7 +144,7 @@ func TestCgroupsOfACrashedSupervisor(t *testing.T) {
 	children := escaped(t, c)
 	victim := list.Workers[2]
 	syscall.Kill(victim.Identity.PID, syscall.SIGKILL)
-	eventually(t, "one worker is dead", func() bool { return proc.Judge(victim.Identity) == proc.Gone })
+	eventually.Holds(t, "one worker is dead", func() bool { return proc.Judge(victim.Identity) == proc.Gone })
 	alive := func() (n int) {
 		for _, id := range children {
 			if proc.Judge(id) != proc.Gone {

@@ -14,6 +14,7 @@ import (
 
 	"github.com/standbyd/standbyd/coord/role"
 	"github.com/standbyd/standbyd/internal/rolesock"
+	"github.com/standbyd/standbyd/test/eventually"
 )
 
 // The workers of these tests.
@@ -103,16 +104,16 @@ func TestReadyProbeGatesMembers(t *testing.T) {
 		l, _ := readWorkers(filepath.Join(roleDir(c.RuntimeDir, "kv"), "workers.json"))
 		return l.Workers
 	}
-	eventually(t, "all three run", func() bool { return len(list()) == 3 })
+	eventually.Holds(t, "all three run", func() bool { return len(list()) == 3 })
 	mark(t, filepath.Join(dir, "ready-1"), true)
-	eventually(t, "kv-1 is listed as ready", func() bool {
+	eventually.Holds(t, "kv-1 is listed as ready", func() bool {
 		return slices.ContainsFunc(list(), func(w listedWorker) bool { return w.Ready })
 	})
 	pids := map[string]int{}
 	for _, w := range list() {
 		pids[w.Name] = w.Identity.PID
 	}
-	eventually(t, "their programs run", func() bool {
+	eventually.Holds(t, "their programs run", func() bool {
 		for _, pid := range pids {
 			if environOf(pid)[playWorker] == "" { // it is the stage still, which ends with its parent
 				return false
@@ -197,7 +198,7 @@ func TestSilentWorkerIsKilled(t *testing.T) {
 		return led(now) && now.Leader != r.Leader && now.LastFailover != nil && now.LastFailover.From == r.Leader &&
 			now.LastFailover.Reason == role.ReasonHang
 	})
-	eventually(t, "its death is known", func() bool {
+	eventually.Holds(t, "its death is known", func() bool {
 		_, deaths, err := w.sup.Deaths(r.Leader)
 		return err == nil && len(deaths) == 1 && strings.Contains(deaths[0].Cause, "WATCHDOG") && deaths[0].Signal == "SIGKILL"
 	})
@@ -226,7 +227,7 @@ func TestProgramsWithoutASeat(t *testing.T) {
 			if err := rolesock.Send(w.sup.roles[0].paths.socket(), "STATUS=forged", nil); err != nil {
 				t.Fatal(err)
 			}
-			eventually(t, "the stranger is named", func() bool {
+			eventually.Holds(t, "the stranger is named", func() bool {
 				return slices.ContainsFunc(w.sup.RecentEvents(), func(e Event) bool {
 					return e.Type == EventWarning && strings.Contains(e.Text, "pid "+strconv.Itoa(os.Getpid()))
 				})
@@ -252,14 +253,14 @@ func TestNewlineSaysReady(t *testing.T) {
 	r.Env["TEST_FD"], r.Env["TEST_GO"] = "9", filepath.Join(r.Dir, "go")
 	first := apart(t, c)
 	var pid int
-	eventually(t, "it runs", func() bool {
+	eventually.Holds(t, "it runs", func() bool {
 		l, _ := readWorkers(filepath.Join(roleDir(c.RuntimeDir, "kv"), "workers.json"))
 		if len(l.Workers) == 1 {
 			pid = l.Workers[0].Identity.PID
 		}
 		return pid != 0
 	})
-	eventually(t, "its program runs", func() bool {
+	eventually.Holds(t, "its program runs", func() bool {
 		return environOf(pid)["TEST_FD"] == "9" // and not the stage's any more
 	})
 	first.kill()
@@ -275,7 +276,7 @@ func TestDeathsTellTheLastWords(t *testing.T) {
 	c := newConfig(t, "exit")
 	c.Roles[0].Workers = 1
 	w := start(t, c)
-	eventually(t, "three deaths", func() bool { _, deaths, _ := w.sup.Deaths("kv/0"); return len(deaths) >= 3 })
+	eventually.Holds(t, "three deaths", func() bool { _, deaths, _ := w.sup.Deaths("kv/0"); return len(deaths) >= 3 })
 	w.shutdown()
 	_, deaths, err := w.sup.Deaths("kv/0") // from the state folder
 	if err != nil {

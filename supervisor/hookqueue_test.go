@@ -13,6 +13,7 @@ import (
 
 	"github.com/standbyd/standbyd/coord/role"
 	"github.com/standbyd/standbyd/internal/proc"
+	"github.com/standbyd/standbyd/test/eventually"
 )
 
 // slowHooks take some time, or never return, as mode says.
@@ -100,7 +101,7 @@ func TestHooksAlternate(t *testing.T) {
 		time.Sleep(2 * time.Millisecond)
 		q.put(doJob{kind: momentDemote, t: tr})
 	}
-	eventually(t, "all jobs are through", func() bool { return len(in.jobs()) == 2*terms })
+	eventually.Holds(t, "all jobs are through", func() bool { return len(in.jobs()) == 2*terms })
 	calls := h.list()
 	for term := range terms {
 		token := role.MakeToken(1, uint64(term+1)).String()
@@ -129,7 +130,7 @@ func TestHungHookIsAbandoned(t *testing.T) {
 	tr := role.Transition{Token: role.MakeToken(1, 1), Worker: "w"}
 	q.put(doJob{kind: momentPromote, t: tr})
 	q.put(doJob{kind: momentDemote, t: tr})
-	eventually(t, "both jobs are through", func() bool { return len(in.jobs()) == 2 })
+	eventually.Holds(t, "both jobs are through", func() bool { return len(in.jobs()) == 2 })
 	jobs := in.jobs()
 	if !errors.Is(jobs[0].err, errHookAbandon) || !errors.Is(jobs[1].err, errHookStuck) {
 		t.Errorf("%v; %v", jobs[0].err, jobs[1].err)
@@ -138,7 +139,7 @@ func TestHungHookIsAbandoned(t *testing.T) {
 		t.Errorf("the other hook: %q", got)
 	}
 	close(release)
-	eventually(t, "the hook is called again once it has returned", func() bool {
+	eventually.Holds(t, "the hook is called again once it has returned", func() bool {
 		q.put(doJob{kind: momentDemote, t: tr})
 		calls := hung.list()
 		return strings.HasPrefix(calls[len(calls)-1], "demote")
@@ -162,13 +163,13 @@ func TestHungHookIsToldOfTheEnd(t *testing.T) {
 	for term := range uint64(2) {
 		tr := role.Transition{Token: role.MakeToken(1, term+1), Worker: "w"}
 		q.put(doJob{kind: momentPromote, t: tr})
-		eventually(t, "the promote is given up", func() bool { return len(in.jobs()) == int(2*term+1) })
+		eventually.Holds(t, "the promote is given up", func() bool { return len(in.jobs()) == int(2*term+1) })
 		q.put(doJob{kind: momentDemote, t: tr})
 	}
-	eventually(t, "all jobs are through", func() bool { return len(in.jobs()) == 4 })
+	eventually.Holds(t, "all jobs are through", func() bool { return len(in.jobs()) == 4 })
 	close(release)
 	tr := role.Transition{Token: role.MakeToken(1, 3), Worker: "w"}
-	eventually(t, "the hook is called again once it has returned", func() bool {
+	eventually.Holds(t, "the hook is called again once it has returned", func() bool {
 		q.put(doJob{kind: momentPromote, t: tr})
 		calls := hung.list()
 		return strings.HasPrefix(calls[len(calls)-1], "promote 1.3")
@@ -200,9 +201,9 @@ func TestDemoteCutsAPromoteShort(t *testing.T) {
 	q, in := queueOf(t, time.Hour, h)
 	tr := role.Transition{Token: role.MakeToken(1, 1), Worker: "w"}
 	q.put(doJob{kind: momentPromote, t: tr})
-	eventually(t, "the promote is under way", func() bool { return len(h.list()) == 1 })
+	eventually.Holds(t, "the promote is under way", func() bool { return len(h.list()) == 1 })
 	q.put(doJob{kind: momentDemote, t: tr})
-	eventually(t, "both jobs are through", func() bool { return len(in.jobs()) == 2 })
+	eventually.Holds(t, "both jobs are through", func() bool { return len(in.jobs()) == 2 })
 	if jobs := in.jobs(); !errors.Is(jobs[0].err, errHookEnded) || jobs[1].err != nil {
 		t.Errorf("%v; %v", jobs[0].err, jobs[1].err)
 	}
@@ -212,7 +213,7 @@ func TestPanickingHook(t *testing.T) {
 	h := &slowHooks{wait: func(string, context.Context) error { panic("at the disco") }}
 	q, in := queueOf(t, time.Second, h)
 	q.put(doJob{kind: momentPromote})
-	eventually(t, "the job is through", func() bool { return len(in.jobs()) == 1 })
+	eventually.Holds(t, "the job is through", func() bool { return len(in.jobs()) == 1 })
 	if err := in.jobs()[0].err; !errors.Is(err, errHookPanic) || !strings.Contains(err.Error(), "at the disco") {
 		t.Errorf("%v", err)
 	}

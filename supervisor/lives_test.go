@@ -8,6 +8,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/standbyd/standbyd/test/eventually"
 )
 
 // descriptors counts our open files, without the ones of the runtime itself.
@@ -88,7 +90,7 @@ func TestRunGivesEverythingBack(t *testing.T) {
 	run()
 	files := descriptors(t)
 	run()
-	eventually(t, "the descriptors are given back", func() bool { return descriptors(t) <= files })
+	eventually.Holds(t, "the descriptors are given back", func() bool { return descriptors(t) <= files })
 }
 
 // TestManySupervisorsAtOnce: one goes on, the others say so and end.
@@ -139,7 +141,7 @@ func TestTokenFenceLetsTheOldLeaderLive(t *testing.T) {
 		}
 		return false
 	})
-	eventually(t, "its lead has ended", func() bool {
+	eventually.Holds(t, "its lead has ended", func() bool {
 		return strings.Contains(strings.Join(w.leads(), "\n"), "end 1.1 "+strconv.Itoa(before.LeaderPID))
 	})
 }

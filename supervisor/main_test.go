@@ -438,16 +438,6 @@ func removeGroups(t *testing.T, runtimeDir string) {
 	}
 }
 
-// eventually waits for something outside of a Supervisor.
-func eventually(t *testing.T, what string, ok func() bool) {
-	t.Helper()
-	for deadline := time.Now().Add(limit); !ok(); time.Sleep(2 * time.Millisecond) {
-		if time.Now().After(deadline) {
-			t.Fatalf("not within %v: %s", limit, what)
-		}
-	}
-}
-
 func dial(t *testing.T, address string) (string, error) {
 	t.Helper()
 	c, err := net.DialTimeout("tcp", address, limit)

@@ -8,6 +8,8 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+
+	"github.com/standbyd/standbyd/test/eventually"
 )
 
 // TestRemovedFiles: what is removed from a role's folder one by one is made
@@ -49,7 +51,7 @@ func TestRemovedFilesOfAQuietRole(t *testing.T) {
 		}
 	}
 	for _, path := range gone {
-		eventually(t, path+" is there", func() bool { return !missing(path) })
+		eventually.Holds(t, path+" is there", func() bool { return !missing(path) })
 	}
 	syscall.Kill(before.LeaderPID, syscall.SIGKILL)
 	w.until("the role is full again", func(r RoleStatus) bool { return full(r) && r.Term > before.Term })

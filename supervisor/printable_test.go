@@ -7,6 +7,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/standbyd/standbyd/coord/role"
+	"github.com/standbyd/standbyd/test/eventually"
 )
 
 func TestPrintable(t *testing.T) {
@@ -55,7 +56,7 @@ func TestForeignTextIsPrintable(t *testing.T) {
 		t.Errorf("status: %+v", got)
 	}
 	h.env.Changed()
-	eventually(t, "the plugin's event has its state", func() bool {
+	eventually.Holds(t, "the plugin's event has its state", func() bool {
 		for _, e := range w.sup.RecentEvents() {
 			if e.Type == EventPlugin && e.Plugin == "loud" && e.Text == `odd\x1b[1m` && e.Error == `said \x00\xff` {
 				return true

@@ -13,6 +13,7 @@ import (
 
 	"github.com/standbyd/standbyd/coord/role"
 	"github.com/standbyd/standbyd/internal/proc"
+	"github.com/standbyd/standbyd/test/eventually"
 )
 
 func nobody(proc.Identity) bool { return false }
@@ -331,7 +332,7 @@ func TestLostStateFolderKeepsTokensRising(t *testing.T) {
 		cmd.kill()
 		for _, w := range list.Workers {
 			syscall.Kill(w.Identity.PID, syscall.SIGKILL)
-			eventually(t, "it is gone", func() bool { return proc.Judge(w.Identity) == proc.Gone })
+			eventually.Holds(t, "it is gone", func() bool { return proc.Judge(w.Identity) == proc.Gone })
 		}
 	}
 	if err := os.RemoveAll(c.StateDir); err != nil {

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/standbyd/standbyd/coord/role"
+	"github.com/standbyd/standbyd/test/eventually"
 )
 
 func TestLostSegmentIsReplaced(t *testing.T) {
@@ -104,7 +105,7 @@ func TestVetoSendsTheNextCandidate(t *testing.T) {
 	if !r.Protection.Gate {
 		t.Error("the gate is not shown")
 	}
-	eventually(t, "the hooks are told", func() bool { calls = h.list(); return strings.HasPrefix(calls[len(calls)-1], "promote") })
+	eventually.Holds(t, "the hooks are told", func() bool { calls = h.list(); return strings.HasPrefix(calls[len(calls)-1], "promote") })
 	for _, lead := range w.leads() {
 		if strings.HasPrefix(lead, "lead 1.1 ") {
 			t.Errorf("the vetoed candidate has led: %q", w.leads())

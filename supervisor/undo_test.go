@@ -3,6 +3,7 @@ package supervisor
 import (
 	"context"
 	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
 	"slices"
@@ -13,6 +14,7 @@ import (
 	"time"
 
 	"github.com/standbyd/standbyd/coord/role"
+	"github.com/standbyd/standbyd/test/eventually"
 )
 
 // changed is the config with another first role.
@@ -369,11 +371,10 @@ func TestRemovedRoleEndsWithoutItsCaller(t *testing.T) {
 		t.Errorf("a reload that has it again: %v", err)
 	}
 	syscall.Kill(last.LeaderPID, syscall.SIGKILL)
-	for deadline := time.Now().Add(limit); len(w.sup.Snapshot().Roles) > 1; time.Sleep(5 * time.Millisecond) {
-		if time.Now().After(deadline) {
-			t.Fatalf("after %v it is still there: %+v", limit, w.sup.Snapshot().Roles[1])
-		}
-	}
+	eventually.Shows(t, "only one role is left", func() (bool, string) {
+		roles := w.sup.Snapshot().Roles
+		return len(roles) == 1, fmt.Sprintf("%+v", roles)
+	})
 	if _, err := w.sup.Reload(context.Background(), with); err != nil {
 		t.Errorf("a reload that has it again, later: %v", err)
 	}

@@ -3,6 +3,7 @@ package supervisor
 import (
 	"context"
 	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
 	"slices"
@@ -12,6 +13,7 @@ import (
 	"time"
 
 	"github.com/standbyd/standbyd/coord/filelease"
+	"github.com/standbyd/standbyd/test/eventually"
 )
 
 // untilWarned waits until status has a warning with that text.
@@ -24,15 +26,10 @@ func (w *world) untilWarned(text string) {
 
 func (w *world) untilNotes(what string, ok func([]string) bool) {
 	w.t.Helper()
-	for deadline := time.Now().Add(limit); ; time.Sleep(5 * time.Millisecond) {
+	eventually.Shows(w.t, what, func() (bool, string) {
 		all := w.sup.Snapshot().Supervisor.Warnings
-		if ok(all) {
-			return
-		}
-		if time.Now().After(deadline) {
-			w.t.Fatalf("not within %v: %s; status has %q", limit, what, all)
-		}
-	}
+		return ok(all), fmt.Sprintf("%q", all)
+	})
 }
 
 // removeAll removes a folder that others may write to meanwhile.
@@ -174,15 +171,10 @@ func TestStateFolderRemovedWhileNobodySupervises(t *testing.T) {
 // awaitLeads waits until the workers have noted that many leads.
 func awaitLeads(t *testing.T, c Config, n int) {
 	t.Helper()
-	for deadline := time.Now().Add(limit); ; time.Sleep(5 * time.Millisecond) {
+	eventually.Shows(t, fmt.Sprintf("%d leads", n), func() (bool, string) {
 		b, _ := os.ReadFile(c.Roles[0].Env["TEST_LEADS"])
-		if strings.Count("\n"+string(b), "\nlead ") >= n {
-			return
-		}
-		if time.Now().After(deadline) {
-			t.Fatalf("not within %v: %d leads; there are:\n%s", limit, n, b)
-		}
-	}
+		return strings.Count("\n"+string(b), "\nlead ") >= n, string(b)
+	})
 }
 
 // TestRivalInTheStateFolder: who takes the state folder as ours after it was

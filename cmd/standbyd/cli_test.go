@@ -8,6 +8,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/standbyd/standbyd/test/eventually"
 )
 
 func TestWithoutADaemon(t *testing.T) {
@@ -141,7 +143,7 @@ func TestLogTellsWhatItDropped(t *testing.T) {
 		l.Write([]byte("x\n"))
 	}
 	close(gate)
-	eventually(t, "the queue has room", func() bool { l.mu.Lock(); defer l.mu.Unlock(); return len(l.queue) == 0 })
+	eventually.Holds(t, "the queue has room", func() bool { l.mu.Lock(); defer l.mu.Unlock(); return len(l.queue) == 0 })
 	l.Write([]byte("last\n"))
 	l.Close()
 	if !strings.Contains(got.String(), "lines of the log dropped") || !strings.HasSuffix(got.String(), "last\n") {

@@ -16,6 +16,7 @@ import (
 
 	"github.com/standbyd/standbyd/internal/proc"
 	"github.com/standbyd/standbyd/supervisor"
+	"github.com/standbyd/standbyd/test/eventually"
 )
 
 // TestEveryVerb follows one daemon from its start to its shutdown.
@@ -54,7 +55,7 @@ func TestEveryVerb(t *testing.T) {
 	d.must("wait", "kv", "--for", "ready", "-T", "50s")
 	story := regexp.MustCompile(`(?m)^\d{4}-\d\d-\d\d \d\d:\d\d:\d\d  kv  crash  ` + s.Roles[0].Leader +
 		` \(pid \d+\) -> kv-\d \(pid \d+\)  token 1\.2  .*active [0-9.]+(us|ms|s)`)
-	eventually(t, "history has the kill", func() bool { return story.MatchString(d.must("history")) })
+	eventually.Holds(t, "history has the kill", func() bool { return story.MatchString(d.must("history")) })
 
 	out := d.must("drill", "kv", "--count", "2", "--interval", "10ms")
 	if strings.Count(out, "  drill kill  ") != 2 || !strings.Contains(out, "2 rounds of kill on kv") || !strings.Contains(out, "  active ") {
@@ -82,7 +83,7 @@ func TestEveryVerb(t *testing.T) {
 	if err := json.Unmarshal([]byte(d.must("events", "-n", "1", "-o", "json")), &e); err != nil || e.ID == 0 {
 		t.Errorf("events -o json: %+v, %v", e, err)
 	}
-	eventually(t, "the leader's output is in the log", func() bool { return strings.Contains(d.must("logs", "kv"), "leading as 1.") })
+	eventually.Holds(t, "the leader's output is in the log", func() bool { return strings.Contains(d.must("logs", "kv"), "leading as 1.") })
 
 	for _, c := range []struct {
 		args string
@@ -154,17 +155,6 @@ func shutdownInProcess(d *daemon) (code int, stdout, stderr string) {
 	return d.exit(), d.stdout.String(), d.stderr.String()
 }
 
-func eventually(t *testing.T, what string, ok func() bool) {
-	t.Helper()
-	limit := time.Now().Add(patience)
-	for !ok() {
-		if time.Now().After(limit) {
-			t.Fatalf("not within %v: %s", patience, what)
-		}
-		time.Sleep(20 * time.Millisecond)
-	}
-}
-
 func TestTakenPortNamesPortRoleAndKey(t *testing.T) {
 	address := takenPort(t)
 	d := start(t, fmt.Sprintf("[[role.kv.listen]]\nname = \"http\"\naddress = %q\n", address))
@@ -191,12 +181,12 @@ func TestSecondSignalKills(t *testing.T) {
 	go func() {
 		d.code <- run(withSignals(t.Context(), d.signals), []string{"standbyd", "run", "-c", file}, strings.NewReader(""), &d.stdout, &d.stderr)
 	}()
-	eventually(t, "the worker runs", func() bool {
+	eventually.Holds(t, "the worker runs", func() bool {
 		_, stdout, _ := d.call("logs", "stubborn")
 		return strings.Contains(stdout, "here")
 	})
 	d.signals <- os.Interrupt
-	eventually(t, "the stop says whom it waits for", func() bool {
+	eventually.Holds(t, "the stop says whom it waits for", func() bool {
 		return strings.Contains(d.stderr.String(), "still stopping: stubborn-0 (pid ")
 	})
 	time.Sleep(sameSignal) // else it would be the same one
@@ -213,7 +203,7 @@ func TestSecondSignalKills(t *testing.T) {
 func TestMissingProgramIsTheRolesState(t *testing.T) {
 	d := start(t, "[role.ghost]\ncommand = [\"./not-there\"]\nworkers = 1\n")
 	d.must("wait", "kv", "-T", "50s")
-	eventually(t, "status says why ghost has no leader", func() bool {
+	eventually.Holds(t, "status says why ghost has no leader", func() bool {
 		return strings.Contains(d.must("status", "ghost"), "not-there")
 	})
 	if code, _, stderr := d.call("wait", "ghost", "-T", "100ms"); code != exitTimedOut || !strings.Contains(stderr, "timed out after 100ms") {
@@ -252,8 +242,8 @@ func TestOneSignalSentTwice(t *testing.T) {
 	if err := os.Remove(filepath.Join(d.dir, "run", "standbyd.sock")); err != nil {
 		t.Fatal(err)
 	}
-	eventually(t, "the daemon can be reached again", func() bool { code, _, _ := d.call("status"); return code == exitDone })
-	eventually(t, "the warning is in the log", func() bool { return strings.Contains(d.stderr.String(), "it is bound again") })
+	eventually.Holds(t, "the daemon can be reached again", func() bool { code, _, _ := d.call("status"); return code == exitDone })
+	eventually.Holds(t, "the warning is in the log", func() bool { return strings.Contains(d.stderr.String(), "it is bound again") })
 
 	d.signals <- os.Interrupt
 	d.signals <- os.Interrupt

@@ -12,6 +12,8 @@ import (
 	"testing"
 
 	"github.com/prometheus/client_golang/prometheus/testutil/promlint"
+
+	"github.com/standbyd/standbyd/test/eventually"
 )
 
 // TestMetricsAndProbes: over the control socket and over TCP the same, with a
@@ -21,7 +23,7 @@ func TestMetricsAndProbes(t *testing.T) {
 	d.must("wait", "kv", "-T", "50s")
 	var base string
 	address := regexp.MustCompile(`http://127\.0\.0\.1:[0-9]+/metrics`)
-	eventually(t, "the log names the address", func() bool {
+	eventually.Holds(t, "the log names the address", func() bool {
 		base = strings.TrimSuffix(address.FindString(d.stderr.String()), "/metrics")
 		return base != ""
 	})
@@ -46,7 +48,7 @@ func TestMetricsAndProbes(t *testing.T) {
 	}
 	leader := strings.TrimSpace(d.must("pid", "kv/leader", "-o", "json"))
 	name := regexp.MustCompile(`kv-[0-9]`).FindString(leader)
-	eventually(t, "a standby is ready", func() bool {
+	eventually.Holds(t, "a standby is ready", func() bool {
 		code, _ := ask(http.DefaultClient, "GET", base+"/standby?role=kv")
 		return code == 200
 	})
@@ -73,7 +75,7 @@ func TestMetricsAndProbes(t *testing.T) {
 
 	d.must("signal", "kv/leader", "KILL")
 	var text string
-	eventually(t, "the failover is counted", func() bool {
+	eventually.Holds(t, "the failover is counted", func() bool {
 		_, text = ask(http.DefaultClient, "GET", base+"/metrics")
 		return strings.Contains(text, `standbyd_failovers_total{reason="crash",role="kv"} 1`) &&
 			strings.Contains(text, `standbyd_failover_phase_seconds_count{phase="active",role="kv"} 1`) &&

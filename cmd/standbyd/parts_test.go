@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"github.com/standbyd/standbyd/supervisor"
+	"github.com/standbyd/standbyd/test/eventually"
 )
 
 // part writes a file of config.d.
@@ -87,5 +88,5 @@ func TestPartsAreReloaded(t *testing.T) {
 	}
 	d.part("third.toml", fmt.Sprintf("[role.third]\ncommand = [%q]\nworkers = 1\n", exe))
 	d.signals <- syscall.SIGHUP
-	eventually(t, "SIGHUP starts the role of a new part", func() bool { return len(d.names()) == 3 })
+	eventually.Holds(t, "SIGHUP starts the role of a new part", func() bool { return len(d.names()) == 3 })
 }

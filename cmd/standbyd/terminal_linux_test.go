@@ -13,6 +13,8 @@ import (
 	"testing"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/standbyd/standbyd/test/eventually"
 )
 
 // openPTY returns a terminal's two ends.
@@ -74,10 +76,10 @@ func TestCtrlCReachesTheDaemonAlone(t *testing.T) {
 			t.Logf("the terminal showed:\n%s", seen.String())
 		}
 	})
-	eventually(t, "somebody leads", func() bool { return strings.Contains(seen.String(), " leads, token") })
+	eventually.Holds(t, "somebody leads", func() bool { return strings.Contains(seen.String(), " leads, token") })
 	master.Write([]byte{'Z' - '@'}) // nobody could continue it: ignored
 	master.Write([]byte{'C' - '@'})
-	eventually(t, "the parent goes on", func() bool { return strings.Contains(seen.String(), "parent saw ") })
+	eventually.Holds(t, "the parent goes on", func() bool { return strings.Contains(seen.String(), "parent saw ") })
 	if !strings.Contains(seen.String(), "parent saw 0") || !strings.Contains(seen.String(), "SIGINT: stopping in order") {
 		t.Error("the daemon did not end with 0 by Ctrl-C")
 	}
@@ -118,7 +120,7 @@ func TestEndOfTheTerminalStopsInOrder(t *testing.T) {
 			return strings.Contains(string(raw), what)
 		}
 	}
-	eventually(t, "somebody leads", said(" leads, token"))
+	eventually.Holds(t, "somebody leads", said(" leads, token"))
 	master.Close()
 	if err := d.Wait(); err != nil || !said("SIGHUP: stopping in order")() {
 		raw, _ := os.ReadFile(log.Name())

@@ -19,6 +19,7 @@ import (
 
 	"github.com/standbyd/standbyd/coord/role"
 	"github.com/standbyd/standbyd/examples/kv/store"
+	"github.com/standbyd/standbyd/test/eventually"
 )
 
 // term is a leadership that ends when a later one begins.
@@ -396,17 +397,11 @@ func TestDrainWithConnectionsNeverUsed(t *testing.T) {
 			defer c.Close()
 			conns = append(conns, c)
 		}
-		for deadline := time.Now().Add(time.Minute); ; time.Sleep(time.Millisecond) {
+		eventually.Shows(t, fmt.Sprintf("%d connections are accepted", spare), func() (bool, string) {
 			s.mu.Lock()
-			n := len(s.conns)
-			s.mu.Unlock()
-			if n == spare {
-				break
-			}
-			if time.Now().After(deadline) {
-				t.Fatalf("%d of %d connections are accepted", n, spare)
-			}
-		}
+			defer s.mu.Unlock()
+			return len(s.conns) == spare, fmt.Sprint(len(s.conns))
+		})
 		stopped := make(chan error, 1)
 		go func() { stopped <- stop() }()
 		for !s.draining.Load() {

@@ -13,6 +13,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/standbyd/standbyd/test/eventually"
 )
 
 // TestMain lets the test binary play a worker that prints.
@@ -220,11 +222,7 @@ func TestDeletedAndMovedLogs(t *testing.T) {
 	if err := os.Remove(r.log); err != nil {
 		t.Fatal(err)
 	}
-	for end := time.Now().Add(30 * time.Second); holdsDeleted(t, r.log); time.Sleep(20 * time.Millisecond) {
-		if time.Now().After(end) {
-			t.Fatal("the deleted file is still open")
-		}
-	}
+	eventually.Holds(t, "the deleted file is closed", func() bool { return !holdsDeleted(t, r.log) })
 }
 
 func holdsDeleted(t *testing.T, path string) bool {

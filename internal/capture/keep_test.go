@@ -11,6 +11,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/standbyd/standbyd/test/eventually"
 )
 
 func TestPrintOptions(t *testing.T) {
@@ -49,14 +51,7 @@ func TestRotatedLogsAreCompressed(t *testing.T) {
 	}
 	r.c.Drain()
 	all := printed(t, []Source{{Name: "kv-0", File: r.log}}, -1)
-	for end := time.Now().Add(30 * time.Second); ; time.Sleep(20 * time.Millisecond) {
-		if n, _ := filepath.Glob(r.log + ".?.gz"); len(n) == 3 {
-			break
-		}
-		if time.Now().After(end) {
-			t.Fatal("they are not compressed")
-		}
-	}
+	eventually.Holds(t, "they are compressed", func() bool { n, _ := filepath.Glob(r.log + ".?.gz"); return len(n) == 3 })
 	for _, n := range []int{-1, 3, 25} {
 		lines := strings.SplitAfter(all, "\n")
 		lines = lines[:len(lines)-1]

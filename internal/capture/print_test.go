@@ -12,6 +12,8 @@ import (
 	"sync"
 	"testing"
 	"time"
+
+	"github.com/standbyd/standbyd/test/eventually"
 )
 
 // pages collects what Print writes.
@@ -117,11 +119,10 @@ func TestPrintFollowsOverRotation(t *testing.T) {
 	}
 	r.c.Drain()
 	last := fmt.Sprintf("line %d\n", n-1)
-	for end := time.Now().Add(30 * time.Second); !strings.HasSuffix(p.text(), last); time.Sleep(10 * time.Millisecond) {
-		if time.Now().After(end) {
-			t.Fatalf("the last line did not come: %.300q", p.text())
-		}
-	}
+	eventually.Shows(t, "the last line comes", func() (bool, string) {
+		text := p.text()
+		return strings.HasSuffix(text, last), fmt.Sprintf("%.300q", text)
+	})
 	cancel()
 	if err := <-done; err != nil {
 		t.Fatal(err)

@@ -18,6 +18,7 @@ import (
 	"time"
 
 	"github.com/standbyd/standbyd/internal/proc"
+	"github.com/standbyd/standbyd/test/eventually"
 )
 
 // TestMain lets the test binary play processes in cgroups.
@@ -40,8 +41,6 @@ func TestMain(m *testing.M) {
 	}
 	os.Exit(m.Run())
 }
-
-const patience = 30 * time.Second
 
 func TestMountinfo(t *testing.T) {
 	for _, c := range []struct {
@@ -117,19 +116,16 @@ func born(t *testing.T, dir, part string) (first string) {
 // end ends everything in a cgroup and waits until it is empty.
 func end(t *testing.T, c *proc.Cgroup) {
 	t.Helper()
-	for deadline := time.Now().Add(patience); ; time.Sleep(2 * time.Millisecond) {
-		if p, err := c.Populated(); err != nil {
+	eventually.Holds(t, "it gets empty", func() bool {
+		p, err := c.Populated()
+		if err == nil && p {
+			err = c.End()
+		}
+		if err != nil {
 			t.Fatal(err)
-		} else if !p {
-			return
 		}
-		if err := c.End(); err != nil {
-			t.Fatal(err)
-		}
-		if time.Now().After(deadline) {
-			t.Fatal("it does not get empty")
-		}
-	}
+		return !p
+	})
 }
 
 func TestEndReachesWhoEscaped(t *testing.T) {

@@ -13,6 +13,7 @@ import (
 	"testing"
 
 	"github.com/standbyd/standbyd/internal/proc"
+	"github.com/standbyd/standbyd/test/eventually"
 )
 
 func TestPeekThenReap(t *testing.T) {
@@ -83,7 +84,7 @@ func TestKillGroupReachesGrandchildrenOfADeadProcess(t *testing.T) {
 	if err := p.KillGroup(); err != nil {
 		t.Fatal(err)
 	}
-	eventually(t, "the grandchild is gone", func() bool { return proc.Judge(child) == proc.Gone })
+	eventually.Holds(t, "the grandchild is gone", func() bool { return proc.Judge(child) == proc.Gone })
 }
 
 // TestNothingLeaks starts and ends 200 processes, several at a time, and counts
@@ -118,7 +119,7 @@ func TestNothingLeaks(t *testing.T) {
 		})
 	}
 	wg.Wait()
-	eventually(t, "goroutines are gone", func() bool { return runtime.NumGoroutine() <= goroutines })
+	eventually.Holds(t, "goroutines are gone", func() bool { return runtime.NumGoroutine() <= goroutines })
 	if after := openFDs(t); after > before {
 		t.Errorf("%d descriptors before, %d after", before, after)
 	}

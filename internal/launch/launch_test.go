@@ -14,6 +14,7 @@ import (
 	"testing"
 
 	"github.com/standbyd/standbyd/internal/proc"
+	"github.com/standbyd/standbyd/test/eventually"
 )
 
 func TestStagedProgramGetsWhatWasOrdered(t *testing.T) {
@@ -190,7 +191,7 @@ func TestStageDiesWithItsParent(t *testing.T) {
 	spec.Args[0] = testBinary
 	spec.Stdout, spec.Staged = out, false
 	p := start(t, spec)
-	eventually(t, "the parent has started a stage", func() bool { return strings.HasSuffix(read(t, out), "\n") })
+	eventually.Holds(t, "the parent has started a stage", func() bool { return strings.HasSuffix(read(t, out), "\n") })
 	pid, err := strconv.Atoi(values(read(t, out), "")["staged"])
 	if err != nil {
 		t.Fatalf("the parent said %q", read(t, out))
@@ -205,7 +206,7 @@ func TestStageDiesWithItsParent(t *testing.T) {
 	if s := ended(t, p); s.Signal != syscall.SIGKILL {
 		t.Fatalf("the parent ended with %v", s)
 	}
-	eventually(t, "the stage is gone", func() bool { return proc.Judge(id) == proc.Gone })
+	eventually.Holds(t, "the stage is gone", func() bool { return proc.Judge(id) == proc.Gone })
 }
 
 func TestCloseEndsAProcessAtTheGate(t *testing.T) {

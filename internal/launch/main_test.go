@@ -167,13 +167,3 @@ func ended(t *testing.T, p *Process) Status {
 	}
 	return s
 }
-
-// eventually waits until f is true.
-func eventually(t *testing.T, what string, f func() bool) {
-	t.Helper()
-	for end := time.Now().Add(limit); !f(); time.Sleep(2 * time.Millisecond) {
-		if time.Now().After(end) {
-			t.Fatalf("not within %v: %s", limit, what)
-		}
-	}
-}

@@ -21,6 +21,7 @@ import (
 	"github.com/standbyd/standbyd/internal/capture"
 	"github.com/standbyd/standbyd/internal/launch"
 	"github.com/standbyd/standbyd/internal/proc"
+	"github.com/standbyd/standbyd/test/eventually"
 )
 
 // TestMain lets the test binary play the reader, the stage that starts it, and
@@ -167,11 +168,7 @@ func (g *rig) lines() []string {
 
 func (g *rig) until(what string, ok func() bool) {
 	g.t.Helper()
-	for end := time.Now().Add(limit); !ok(); time.Sleep(5 * time.Millisecond) {
-		if time.Now().After(end) {
-			g.t.Fatalf("not within %v: %s; the log has %.300q", limit, what, g.lines())
-		}
-	}
+	eventually.Shows(g.t, what, func() (bool, string) { return ok(), fmt.Sprintf("the log has %.300q", g.lines()) })
 }
 
 func (g *rig) has(want ...string) {

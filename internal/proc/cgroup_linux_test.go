@@ -10,7 +10,8 @@ import (
 	"path/filepath"
 	"strconv"
 	"testing"
-	"time"
+
+	"github.com/standbyd/standbyd/test/eventually"
 )
 
 // groupWith makes a cgroup with one process in it.
@@ -54,19 +55,17 @@ func TestCgroupEndsOneByOne(t *testing.T) {
 	if p, err := c.Populated(); !p || err != nil {
 		t.Fatalf("populated: %v, %v", p, err)
 	}
-	for deadline := time.Now().Add(30 * time.Second); ; time.Sleep(time.Millisecond) {
-		if err := c.killEach(); err != nil {
+	eventually.Holds(t, "it gets empty", func() bool {
+		err := c.killEach()
+		if err != nil {
 			t.Fatal(err)
 		}
-		if p, err := c.Populated(); err != nil {
+		p, err := c.Populated()
+		if err != nil {
 			t.Fatal(err)
-		} else if !p {
-			break
 		}
-		if time.Now().After(deadline) {
-			t.Fatal("it does not get empty")
-		}
-	}
+		return !p
+	})
 	if v := Judge(id); v != Gone {
 		t.Errorf("its process is %v", v)
 	}

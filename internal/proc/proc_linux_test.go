@@ -4,12 +4,15 @@ package proc
 
 import (
 	"errors"
+	"fmt"
 	"os"
 	"os/exec"
 	"runtime"
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/standbyd/standbyd/test/eventually"
 )
 
 // TestMain lets the test binary play the processes that are judged.
@@ -206,9 +209,8 @@ func TestHandlesLeakNothing(t *testing.T) {
 		}
 		h.Close()
 	}
-	for deadline := time.Now().Add(30 * time.Second); runtime.NumGoroutine() > before; time.Sleep(time.Millisecond) {
-		if time.Now().After(deadline) {
-			t.Fatalf("%d goroutines before, %d after", before, runtime.NumGoroutine())
-		}
-	}
+	eventually.Shows(t, fmt.Sprintf("%d goroutines, as before", before), func() (bool, string) {
+		n := runtime.NumGoroutine()
+		return n <= before, fmt.Sprint(n)
+	})
 }

@@ -20,6 +20,7 @@ import (
 	"github.com/standbyd/standbyd/plugins"
 	"github.com/standbyd/standbyd/plugins/hookspb"
 	"github.com/standbyd/standbyd/plugins/internal/wire"
+	"github.com/standbyd/standbyd/test/eventually"
 )
 
 // Every plugin that does not come up says why in status, holds nobody up, and
@@ -102,7 +103,7 @@ func noProcess(t *testing.T, file string) {
 		return
 	}
 	// What is being forked right now shows its parent's command line.
-	until(t, file+" does not run", func() bool {
+	eventually.Holds(t, file+" does not run", func() bool {
 		out, _ := exec.Command("pgrep", "-f", file).Output()
 		return len(out) == 0
 	})
@@ -242,7 +243,7 @@ func TestOwedDemoteComesFirst(t *testing.T) {
 	if err := syscall.Kill(pid, syscall.SIGKILL); err != nil {
 		t.Fatal(err)
 	}
-	until(t, "the death is seen", func() bool { return s.hooks.Status().PID != pid })
+	eventually.Holds(t, "the death is seen", func() bool { return s.hooks.Status().PID != pid })
 	if err := s.hooks.OnDemote(within(t, limit), leading(1)); err != nil {
 		t.Fatal(err)
 	}
@@ -260,7 +261,7 @@ func TestOwedDemoteComesFirst(t *testing.T) {
 // retry repeats what fails while a plugin is in back-off.
 func retry(t *testing.T, f func() error) (err error) {
 	t.Helper()
-	until(t, "a call that succeeds", func() bool { err = f(); return err == nil })
+	eventually.Holds(t, "a call that succeeds", func() bool { err = f(); return err == nil })
 	return err
 }
 
@@ -377,7 +378,7 @@ func TestLongLineOnStdoutBlocksNobody(t *testing.T) {
 			}
 			s.printed("the line is out")
 			// Another pipe than that of the line before: no order between them.
-			until(t, "the long lines", func() bool { return s.count("xxx") >= 2*200<<10/maxLine })
+			eventually.Holds(t, "the long lines", func() bool { return s.count("xxx") >= 2*200<<10/maxLine })
 			for _, line := range s.output() {
 				if len(line) > maxLine+100 {
 					t.Errorf("a line of %d bytes", len(line))
@@ -421,7 +422,7 @@ func TestDescendantsGoWithTheirPlugin(t *testing.T) {
 	}
 	pid := s.hooks.Status().PID
 	var inGroup, escaped, hidden int
-	until(t, "the pids", func() bool {
+	eventually.Holds(t, "the pids", func() bool {
 		for _, l := range s.output() {
 			fmt.Sscanf(strings.TrimPrefix(l, "parent: "), "grandchildren %d %d %d", &inGroup, &escaped, &hidden)
 		}
@@ -495,7 +496,7 @@ func TestStoppedPluginIsKilled(t *testing.T) {
 		s := raise(t, play(t, playTalker))
 		pid := s.until("running").PID
 		freeze(t, pid)
-		until(t, "another process", func() bool { now := s.hooks.Status().PID; return now != 0 && now != pid })
+		eventually.Holds(t, "another process", func() bool { now := s.hooks.Status().PID; return now != 0 && now != pid })
 		if last := s.hooks.Status().LastError; !strings.Contains(last, "health checks") {
 			t.Errorf("status says %q", last)
 		}
@@ -508,7 +509,7 @@ func freeze(t *testing.T, pid int) {
 	if err := syscall.Kill(pid, syscall.SIGSTOP); err != nil {
 		t.Fatal(err)
 	}
-	until(t, "every thread is stopped", func() bool {
+	eventually.Holds(t, "every thread is stopped", func() bool {
 		stats, _ := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/stat", pid))
 		for _, file := range stats {
 			b, err := os.ReadFile(file)
@@ -530,5 +531,5 @@ func TestStopThatHangsIsEnded(t *testing.T) {
 	pid := s.until("running").PID
 	ctx := within(t, time.Second)
 	_ = s.hooks.Stop(ctx) // an error or not: it may be late
-	until(t, "it is dead", func() bool { return gone(pid) })
+	eventually.Holds(t, "it is dead", func() bool { return gone(pid) })
 }

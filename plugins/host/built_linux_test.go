@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"github.com/standbyd/standbyd/coord/role"
+	"github.com/standbyd/standbyd/test/eventually"
 )
 
 // The programs as a user builds them.
@@ -50,7 +51,7 @@ func TestSnapshotKilledWhileItCopies(t *testing.T) {
 		list, _ := filepath.Glob(filepath.Join(dir, prefix+"*"))
 		return list
 	}
-	until(t, "a copy has begun", func() bool { return len(entries(".building-")) > 0 })
+	eventually.Holds(t, "a copy has begun", func() bool { return len(entries(".building-")) > 0 })
 	if err := syscall.Kill(s.hooks.Status().PID, syscall.SIGKILL); err != nil {
 		t.Fatal(err)
 	}

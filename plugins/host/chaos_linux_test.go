@@ -22,6 +22,7 @@ import (
 	"github.com/standbyd/standbyd/internal/proc"
 	"github.com/standbyd/standbyd/plugins"
 	"github.com/standbyd/standbyd/supervisor"
+	"github.com/standbyd/standbyd/test/eventually"
 )
 
 // striker has a duty that does nothing but check and act, as fast as it can.
@@ -177,7 +178,7 @@ func TestNothingIsDoneWithoutLeadership(t *testing.T) {
 	const rounds = 24
 	for round := range rounds {
 		var v view
-		until(t, fmt.Sprintf("round %d: led, and the plugin knows", round), func() bool { v = look(); return at(v) && v.Token >= last })
+		eventually.Holds(t, fmt.Sprintf("round %d: led, and the plugin knows", round), func() bool { v = look(); return at(v) && v.Token >= last })
 		time.Sleep(time.Duration(random.IntN(60)) * time.Millisecond)
 		switch fault := round % 8; fault {
 		case 0:
@@ -201,13 +202,13 @@ func TestNothingIsDoneWithoutLeadership(t *testing.T) {
 			_ = daemon.Process.Kill()
 			kill(v.Leader, syscall.SIGKILL)
 			_ = daemon.Wait()
-			until(t, "the plugin is gone", func() bool { return gone(v.Plugin) })
+			eventually.Holds(t, "the plugin is gone", func() bool { return gone(v.Plugin) })
 			_ = os.Remove(dir + "/view")
 			daemon = start()
 		case 6:
 			_ = daemon.Process.Kill()
 			_ = daemon.Wait()
-			until(t, "the plugin is gone", func() bool { return gone(v.Plugin) })
+			eventually.Holds(t, "the plugin is gone", func() bool { return gone(v.Plugin) })
 			_ = os.Remove(dir + "/view")
 			daemon = start()
 			continue // the same leader goes on
@@ -217,7 +218,7 @@ func TestNothingIsDoneWithoutLeadership(t *testing.T) {
 		}
 		last = v.Token + 1
 	}
-	until(t, "led at last", func() bool { v := look(); return at(v) && v.Token >= last })
+	eventually.Holds(t, "led at last", func() bool { v := look(); return at(v) && v.Token >= last })
 	judge(t, filepath.Join(dir, "acts"))
 }
 

@@ -16,6 +16,7 @@ import (
 	"github.com/standbyd/standbyd/coord/role"
 	"github.com/standbyd/standbyd/coord/shm"
 	"github.com/standbyd/standbyd/plugins"
+	"github.com/standbyd/standbyd/test/eventually"
 )
 
 // clerk has a duty that can be told to misbehave.
@@ -220,7 +221,7 @@ func TestDutyThatGoesOnIsEnded(t *testing.T) {
 		pid := s.hooks.Status().PID
 		s.printed("start 1.1")
 		lead(seg, 2)
-		until(t, "the process ends itself", func() bool { return gone(pid) })
+		eventually.Holds(t, "the process ends itself", func() bool { return gone(pid) })
 		<-s.replay
 	})
 }
@@ -234,7 +235,7 @@ func TestDutyThatFailsIsTriedAgain(t *testing.T) {
 		t.Fatal(err)
 	}
 	s.printed("duty failed, next try in 1s: no paper")
-	until(t, "a second start", func() bool { return s.count("start 1.1") == 2 })
+	eventually.Holds(t, "a second start", func() bool { return s.count("start 1.1") == 2 })
 	if err := s.hooks.OnDemote(within(t, limit), tr); err != nil {
 		t.Fatal(err)
 	}
@@ -273,7 +274,7 @@ func TestDutyGoesOnAfterACrash(t *testing.T) {
 	if err := retry(t, func() error { return s.hooks.OnPromote(within(t, limit), tr) }); err != nil {
 		t.Fatal(err)
 	}
-	until(t, "it starts again", func() bool { return s.count("clerk: start 1.1") == 2 })
+	eventually.Holds(t, "it starts again", func() bool { return s.count("clerk: start 1.1") == 2 })
 	if st := s.hooks.Status(); st.LastError != "" {
 		t.Errorf("it leads again, and status says %q", st.LastError)
 	}

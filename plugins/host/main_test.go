@@ -15,6 +15,7 @@ import (
 
 	"github.com/standbyd/standbyd/coord/role"
 	"github.com/standbyd/standbyd/supervisor"
+	"github.com/standbyd/standbyd/test/eventually"
 )
 
 // The test binary plays every plugin: puppets are registered beside their
@@ -176,27 +177,17 @@ func (s *stage) output() []string {
 	return slices.Clone(s.lines)
 }
 
-// until waits for a condition; the test fails if it does not come.
-func until(t testing.TB, what string, ok func() bool) {
-	t.Helper()
-	for end := time.Now().Add(limit); !ok(); time.Sleep(2 * time.Millisecond) {
-		if time.Now().After(end) {
-			t.Fatalf("waited %v in vain for: %s", limit, what)
-		}
-	}
-}
-
 func (s *stage) until(state string) supervisor.HookStatus {
 	s.t.Helper()
 	var st supervisor.HookStatus
-	until(s.t, s.name+" is "+state, func() bool { st = s.hooks.Status(); return st.State == state })
+	eventually.Holds(s.t, s.name+" is "+state, func() bool { st = s.hooks.Status(); return st.State == state })
 	return st
 }
 
 // printed waits for a line of the plugin's output that contains text.
 func (s *stage) printed(text string) {
 	s.t.Helper()
-	until(s.t, fmt.Sprintf("a line %q", text), func() bool {
+	eventually.Holds(s.t, fmt.Sprintf("a line %q", text), func() bool {
 		return slices.ContainsFunc(s.output(), func(l string) bool { return strings.Contains(l, text) })
 	})
 }

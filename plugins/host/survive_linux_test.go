@@ -19,6 +19,7 @@ import (
 
 	"github.com/standbyd/standbyd/plugins"
 	"github.com/standbyd/standbyd/supervisor"
+	"github.com/standbyd/standbyd/test/eventually"
 )
 
 // playHost is a supervisor with two plugins: one that is well, and one that
@@ -125,7 +126,7 @@ func TestNoPluginOutlivesItsSupervisor(t *testing.T) {
 				t.Fatal(err)
 			}
 			for _, pid := range pids {
-				until(t, fmt.Sprintf("pid %d is gone", pid), func() bool { return gone(pid) })
+				eventually.Holds(t, fmt.Sprintf("pid %d is gone", pid), func() bool { return gone(pid) })
 			}
 			took := time.Since(began)
 			t.Logf("gone after %v", took)
@@ -163,9 +164,9 @@ func TestCrashCyclesLeakNothing(t *testing.T) {
 	named := s.hooks.(*plugin)
 	cycle := func() {
 		var pid int
-		until(t, "a process", func() bool { pid = s.hooks.Status().PID; return pid != 0 })
+		eventually.Holds(t, "a process", func() bool { pid = s.hooks.Status().PID; return pid != 0 })
 		syscall.Kill(pid, syscall.SIGKILL)
-		until(t, "its end", func() bool { return s.hooks.Status().PID != pid })
+		eventually.Holds(t, "its end", func() bool { return s.hooks.Status().PID != pid })
 	}
 	resources := func() (goroutines, fds int, sockets []string) {
 		s.until("running")

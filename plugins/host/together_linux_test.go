@@ -19,6 +19,7 @@ import (
 	"github.com/standbyd/standbyd/coord/role"
 	"github.com/standbyd/standbyd/plugins"
 	"github.com/standbyd/standbyd/supervisor"
+	"github.com/standbyd/standbyd/test/eventually"
 )
 
 // scribe writes the beginning and the end of every hook into one file, in
@@ -169,13 +170,13 @@ func observe(t *testing.T, plugin string) string {
 			strings.Contains(string(text), fmt.Sprintf("lead(%s) begins", snap.Token))
 	}
 	for _, sig := range []syscall.Signal{syscall.SIGKILL, syscall.SIGSTOP, syscall.SIGKILL, syscall.SIGTERM} {
-		until(t, "the role is led, its plugin knows, and everybody is ready", settled)
+		eventually.Holds(t, "the role is led, its plugin knows, and everybody is ready", settled)
 		last = snap.Token
 		if err := syscall.Kill(snap.LeaderPID, sig); err != nil {
 			t.Fatal(err)
 		}
 	}
-	until(t, "the role is led at last", settled)
+	eventually.Holds(t, "the role is led at last", settled)
 	return file
 }
 

@@ -18,6 +18,7 @@ import (
 
 	"github.com/standbyd/standbyd/coord/role"
 	"github.com/standbyd/standbyd/plugins"
+	"github.com/standbyd/standbyd/test/eventually"
 )
 
 func write(t *testing.T, p, text string) {
@@ -61,15 +62,6 @@ func names(t *testing.T, dir string) []string {
 		out = append(out, e.Name())
 	}
 	return out
-}
-
-func until(t *testing.T, what string, ok func() bool) {
-	t.Helper()
-	for end := time.Now().Add(time.Minute); !ok(); time.Sleep(2 * time.Millisecond) {
-		if time.Now().After(end) {
-			t.Fatalf("waited in vain for: %s", what)
-		}
-	}
 }
 
 // whole lists the whole snapshots, oldest first.
@@ -144,13 +136,13 @@ func TestSnapshotsRotateWhileLeading(t *testing.T) {
 		t.Fatal(err)
 	}
 	var first name
-	until(t, "a first snapshot", func() bool {
+	eventually.Holds(t, "a first snapshot", func() bool {
 		if list := whole(t, dir); len(list) > 0 {
 			first = list[0]
 		}
 		return first.token != 0
 	})
-	until(t, "it is rotated away", func() bool {
+	eventually.Holds(t, "it is rotated away", func() bool {
 		list := whole(t, dir)
 		return len(list) > 0 && list[0] != first
 	})
@@ -206,7 +198,7 @@ func TestCopyKeepsWhatIsThereAndFollowsNothing(t *testing.T) {
 	if err := s.OnPromote(t.Context(), transition(1)); err != nil {
 		t.Fatal(err)
 	}
-	until(t, "a snapshot", func() bool { return len(whole(t, dir)) > 0 })
+	eventually.Holds(t, "a snapshot", func() bool { return len(whole(t, dir)) > 0 })
 	if err := s.OnDemote(t.Context(), transition(1)); err != nil {
 		t.Fatal(err)
 	}
@@ -265,7 +257,7 @@ func TestGrowingFileGivesAPrefix(t *testing.T) {
 	if err := s.OnPromote(t.Context(), transition(1)); err != nil {
 		t.Fatal(err)
 	}
-	until(t, "five snapshots", func() bool { return len(whole(t, dir)) >= 5 })
+	eventually.Holds(t, "five snapshots", func() bool { return len(whole(t, dir)) >= 5 })
 	close(stop)
 	<-stopped
 	if err := s.OnDemote(t.Context(), transition(1)); err != nil {
@@ -299,7 +291,7 @@ func TestLeftoversOfACrashAreRemoved(t *testing.T) {
 	if err := s.OnPromote(t.Context(), transition(2)); err != nil {
 		t.Fatal(err)
 	}
-	until(t, "a snapshot", func() bool { return len(whole(t, dir)) > 0 })
+	eventually.Holds(t, "a snapshot", func() bool { return len(whole(t, dir)) > 0 })
 	if err := s.OnDemote(t.Context(), transition(2)); err != nil {
 		t.Fatal(err)
 	}
@@ -344,7 +336,7 @@ func TestAnotherRolesFolderIsRefused(t *testing.T) {
 	if err := s.OnPromote(t.Context(), transition(1)); err != nil {
 		t.Fatal(err)
 	}
-	until(t, "a snapshot", func() bool { return len(whole(t, dir)) > 0 })
+	eventually.Holds(t, "a snapshot", func() bool { return len(whole(t, dir)) > 0 })
 	if err := s.OnDemote(t.Context(), transition(1)); err != nil {
 		t.Fatal(err)
 	}

@@ -7,6 +7,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/standbyd/standbyd/test/eventually"
 )
 
 // TestA02_SecondSetOfWorkers: standbyd is killed again and again, every other
@@ -28,7 +30,7 @@ command = [$PLUGIN, "$DIR/told"]
 	before, pids := d.roles()["kv"], d.pids()
 	for i := range int(long(4, 20)) {
 		d.kill()
-		eventually(t, "no plugin outlives standbyd", func() bool { return len(d.pluginPIDs()) == 0 })
+		eventually.Holds(t, "no plugin outlives standbyd", func() bool { return len(d.pluginPIDs()) == 0 })
 		if i%2 == 1 {
 			d.start()
 			select { // where it is by then differs
@@ -70,7 +72,7 @@ command = [$PLUGIN, "$DIR/told"]
 // pluginLeads waits until the plugin leads with role kv, and returns its pid.
 func (d *daemon) pluginLeads() (pid int) {
 	d.t.Helper()
-	eventually(d.t, "the plugin leads", func() bool {
+	eventually.Holds(d.t, "the plugin leads", func() bool {
 		r := d.roles()["kv"]
 		if len(r.Plugins) != 1 || r.Plugins[0].State != "leading" || r.Plugins[0].Token != r.Token {
 			return false

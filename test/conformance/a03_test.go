@@ -16,6 +16,8 @@ import (
 	"sync/atomic"
 	"testing"
 	"time"
+
+	"github.com/standbyd/standbyd/test/eventually"
 )
 
 // TestA03_SupervisorTakesWorkersAlong: workers that are long to warm up are
@@ -33,7 +35,7 @@ start_timeout = "5m"
 name = "http"
 address = "127.0.0.1:0"
 `, warmUp))
-	eventually(t, "three workers run", func() bool { return len(d.running()) == 3 })
+	eventually.Holds(t, "three workers run", func() bool { return len(d.running()) == 3 })
 	pids := map[string]int{}
 	for _, r := range d.running() {
 		pids[r.worker] = r.PID
@@ -66,9 +68,9 @@ address = "127.0.0.1:0"
 			program = standbyd
 		}
 		d.launch(program, "-c", d.config, "run", "--wait")
-		eventually(t, "the next one waits", func() bool { return strings.Contains(d.output.String(), fmt.Sprintf("pid %d", old.main)) })
+		eventually.Holds(t, "the next one waits", func() bool { return strings.Contains(d.output.String(), fmt.Sprintf("pid %d", old.main)) })
 		old.kill()
-		eventually(t, "the next one answers", func() bool {
+		eventually.Holds(t, "the next one answers", func() bool {
 			out, err := d.run("status", "-o", "json")
 			return err == nil && strings.Contains(out, fmt.Sprintf(`"pid":%d`, d.main))
 		})
@@ -155,7 +157,7 @@ func call(ctx context.Context, client *http.Client, address string, pid int) err
 func (c *calls) more(n int64) {
 	c.t.Helper()
 	n += c.served.Load()
-	eventually(c.t, "requests are served", func() bool { return c.served.Load() >= n })
+	eventually.Holds(c.t, "requests are served", func() bool { return c.served.Load() >= n })
 }
 
 func (c *calls) close() {

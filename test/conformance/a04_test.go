@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/standbyd/standbyd/supervisor"
+	"github.com/standbyd/standbyd/test/eventually"
 )
 
 // TestA04_ThreadsOfTheEmbedderEnd: workers live on when threads of the program
@@ -58,7 +59,7 @@ func TestA04_ThreadsOfTheEmbedderEnd(t *testing.T) {
 		}
 		return list
 	}
-	eventually(t, "three workers are ready", func() bool { return len(pids()) == 3 })
+	eventually.Holds(t, "three workers are ready", func() bool { return len(pids()) == 3 })
 	before := pids()
 	deaths := sup.Subscribe(ctx)
 

@@ -9,6 +9,7 @@ import (
 
 	"github.com/standbyd/standbyd/coord/role"
 	"github.com/standbyd/standbyd/internal/proc"
+	"github.com/standbyd/standbyd/test/eventually"
 )
 
 // TestA06_DeadIsTakenForAlive: strangers have the pids of a dead leader and of
@@ -42,7 +43,7 @@ fence_timeout = "1h"
 			}
 		}
 		for _, pid := range standbys {
-			eventually(t, "the standbys are stopped", func() bool { return stateOf(pid) == "T" })
+			eventually.Holds(t, "the standbys are stopped", func() bool { return stateOf(pid) == "T" })
 		}
 		endOf(t, before.LeaderPID)
 		leader, daemon = takePID(t, before.LeaderPID), takePID(t, d.main)

@@ -14,6 +14,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/standbyd/standbyd/test/eventually"
 )
 
 // TestA07_ReaperStealsExitStatuses: 500 short children (60 in the quick form), each of which leaves an
@@ -37,7 +39,7 @@ burst = 1000000
 	if err != nil {
 		t.Fatal(err)
 	}
-	eventually(t, "standbyd answers", func() bool { _, err := d.run("status"); return err == nil })
+	eventually.Holds(t, "standbyd answers", func() bool { _, err := d.run("status"); return err == nil })
 	if err := events.Start(); err != nil {
 		t.Fatal(err)
 	}
@@ -74,7 +76,7 @@ burst = 1000000
 	if err := os.WriteFile(filepath.Join(d.dir, "enough"), nil, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	eventually(t, "no zombie is left", func() bool { return zombies(d.cmd.Process.Pid) == 0 })
+	eventually.Holds(t, "no zombie is left", func() bool { return zombies(d.cmd.Process.Pid) == 0 })
 }
 
 // TestA07_FirstProcessOfAContainer: standbyd as pid 1 reaps what is given to
@@ -108,7 +110,7 @@ workers = 1
 		t.Fatalf("standbyd is not the first process of a namespace:\n%s", b)
 	}
 	d.main = first
-	eventually(t, "the orphans are reaped", func() bool { return zombies(first) == 0 && !sleeps(first) })
+	eventually.Holds(t, "the orphans are reaped", func() bool { return zombies(first) == 0 && !sleeps(first) })
 	if err := syscall.Kill(first, syscall.SIGTERM); err != nil {
 		t.Fatal(err)
 	}

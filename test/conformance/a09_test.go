@@ -11,6 +11,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/standbyd/standbyd/test/eventually"
 )
 
 // TestA09_TwoStartAtOnce: twenty standbyds begin at the same moment, round
@@ -73,7 +75,7 @@ func (d *daemon) race(n int) {
 		all[i].launch("/bin/sh", "-c", `kill -STOP $$; exec "$0" "$@"`, standbyd, "-c", d.config, "run")
 	}
 	for i := range all {
-		eventually(d.t, "all are about to begin", func() bool { return stateOf(all[i].main) == "T" })
+		eventually.Holds(d.t, "all are about to begin", func() bool { return stateOf(all[i].main) == "T" })
 	}
 	for i := range all {
 		syscall.Kill(all[i].main, syscall.SIGCONT)

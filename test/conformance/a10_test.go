@@ -17,6 +17,7 @@ import (
 	"time"
 
 	"github.com/standbyd/standbyd/internal/api"
+	"github.com/standbyd/standbyd/test/eventually"
 )
 
 // TestA10_RestartRacesWithTheExit: restart, also rolling, scale, reload, stop,
@@ -140,7 +141,7 @@ failovers = 1000000
 		t.Errorf("%d workers ran at once, there are %d places", crowd, most)
 	}
 	d.configure(folders + text(0))
-	eventually(t, "the config is as it was", func() bool {
+	eventually.Holds(t, "the config is as it was", func() bool {
 		_, err := d.run("reload")
 		return err == nil
 	})

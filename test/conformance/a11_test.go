@@ -13,6 +13,7 @@ import (
 	"testing"
 
 	"github.com/standbyd/standbyd/internal/proc"
+	"github.com/standbyd/standbyd/test/eventually"
 )
 
 // entries is the list of workers in a role's folder, as far as the test edits it.
@@ -76,7 +77,7 @@ func TestA11_LiveWorkerIsJudgedLeaked(t *testing.T) {
 			d.kill()
 			c.spoil(t, s)
 			d.start()
-			eventually(t, "standbyd answers", func() bool {
+			eventually.Holds(t, "standbyd answers", func() bool {
 				d.never2(d.running())
 				_, err := d.run("status")
 				return err == nil

@@ -9,6 +9,8 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+
+	"github.com/standbyd/standbyd/test/eventually"
 )
 
 // TestA12_EndsWhileNobodyWatches: workers die while there is no standbyd. A
@@ -42,7 +44,7 @@ func TestA12_EndsWhileNobodyWatches(t *testing.T) {
 					dead++
 					delete(pids, r.worker)
 					syscall.Kill(r.PID, c.sig)
-					eventually(t, "it is dead", func() bool { return !r.alive() })
+					eventually.Holds(t, "it is dead", func() bool { return !r.alive() })
 				}
 			}
 			next := before.LeaderPID
@@ -109,7 +111,7 @@ func TestA12_StopIsCutShort(t *testing.T) {
 				t.Fatal(err)
 			}
 			defer func() { verb.Process.Kill(); verb.Wait() }()
-			eventually(t, "somebody is being stopped", func() bool {
+			eventually.Holds(t, "somebody is being stopped", func() bool {
 				for _, w := range d.roles()["kv"].Workers {
 					if s := string(w.State); s == "stopping" || s == "draining" {
 						return true

@@ -14,6 +14,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/standbyd/standbyd/coord/role"
+	"github.com/standbyd/standbyd/test/eventually"
 )
 
 // onSmallDisk puts the state folder on a file system of its own with 100 KiB.
@@ -114,7 +115,7 @@ restart_delay = "10ms"
 	d.must("restart", "--rolling", "kv")
 	fourth := d.led(4)
 	d.must("wait", "kv", "--for", "ready", "-T", "1m")
-	eventually(t, "the log says what could not be written", func() bool {
+	eventually.Holds(t, "the log says what could not be written", func() bool {
 		return strings.Contains(d.output.String(), state) && strings.Contains(d.output.String(), "no space left")
 	})
 	if second.pid == first.pid || third.pid == second.pid || fourth.pid == third.pid {
@@ -162,7 +163,7 @@ restart_delay = "10ms"
 		d.fill(pages)
 		d.start()
 		led := false
-		eventually(t, "it leads, or ends", func() bool {
+		eventually.Holds(t, "it leads, or ends", func() bool {
 			select {
 			case <-d.gone:
 				return true

@@ -18,6 +18,7 @@ import (
 	"github.com/standbyd/standbyd/coord/lease"
 	"github.com/standbyd/standbyd/coord/role"
 	"github.com/standbyd/standbyd/internal/proc"
+	"github.com/standbyd/standbyd/test/eventually"
 )
 
 // guarded is the role's payload: whose write it was, and its number.
@@ -71,7 +72,7 @@ func writeGuarded(ctx context.Context, l *coord.Leadership, path string) error {
 func (d *daemon) has(pid int, token role.Token, what string) {
 	d.t.Helper()
 	line := fmt.Sprintf("%d %s %s\n", pid, token, what)
-	eventually(d.t, "the workers say "+line, func() bool {
+	eventually.Holds(d.t, "the workers say "+line, func() bool {
 		b, _ := os.ReadFile(d.dir + "/guard")
 		return slices.Contains(slices.Collect(strings.Lines(string(b))), line)
 	})
@@ -133,18 +134,18 @@ command = [$PLUGIN, "$DIR/told"]
 				d.has(old.PID, before.Token, "wrote")
 				syscall.Kill(old.PID, syscall.SIGSTOP)
 				// For the process fence: when the next one's first write is seen, nothing is left of it.
-				eventually(t, "the next one writes", func() bool { return newest.Load() > uint64(before.Token) })
+				eventually.Holds(t, "the next one writes", func() bool { return newest.Load() > uint64(before.Token) })
 				if gone := proc.Judge(old) == proc.Gone; gone != (fence == "process") {
 					t.Fatalf("the next one writes, and the stopped leader, pid %d, is gone: %v", old.PID, gone)
 				}
-				eventually(t, "status shows the next one", func() bool { return d.roles()["kv"].Token > before.Token })
+				eventually.Holds(t, "status shows the next one", func() bool { return d.roles()["kv"].Token > before.Token })
 				after := d.roles()["kv"]
 				if fence == "token" {
 					syscall.Kill(old.PID, syscall.SIGCONT)
 					d.has(old.PID, before.Token, "was refused")
 					d.has(old.PID, before.Token, "ended")
 				}
-				eventually(t, "the plugin is told of both", func() bool {
+				eventually.Holds(t, "the plugin is told of both", func() bool {
 					told := strings.Join(d.told(), "\n")
 					end := strings.Index(told, fmt.Sprintf("demote %s ", before.Token))
 					begin := strings.Index(told, fmt.Sprintf("promote %s ", after.Token))

@@ -15,6 +15,7 @@ import (
 
 	"github.com/standbyd/standbyd/internal/api"
 	"github.com/standbyd/standbyd/supervisor"
+	"github.com/standbyd/standbyd/test/eventually"
 )
 
 // roles is the status of every role. Asked for over the control socket: a
@@ -23,7 +24,7 @@ func (d *daemon) roles() map[string]supervisor.RoleStatus {
 	d.t.Helper()
 	var s supervisor.Snapshot
 	var err error
-	eventually(d.t, "standbyd tells its status", func() bool {
+	eventually.Holds(d.t, "standbyd tells its status", func() bool {
 		s, err = api.NewClient(filepath.Join(d.dir, "run", api.SocketName)).Status(context.Background())
 		return err == nil || !errors.Is(err, io.EOF) // it gives up a connection that has waited for a processor too long
 	})
@@ -53,7 +54,7 @@ func (d *daemon) pids() map[string]int {
 // whole waits until every role is led and every other worker stands by.
 func (d *daemon) whole() {
 	d.t.Helper()
-	eventually(d.t, "all workers are ready", func() bool {
+	eventually.Holds(d.t, "all workers are ready", func() bool {
 		for _, r := range d.roles() {
 			for _, w := range r.Workers {
 				if r.Leader == "" || !w.Ready {

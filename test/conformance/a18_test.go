@@ -11,6 +11,8 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+
+	"github.com/standbyd/standbyd/test/eventually"
 )
 
 // status is the exit status of a verb.
@@ -96,7 +98,7 @@ func TestA18_BrokenConfigs(t *testing.T) {
 		}
 	}
 	syscall.Kill(d.main, syscall.SIGHUP)
-	eventually(t, "the log says why SIGHUP changed nothing", func() bool {
+	eventually.Holds(t, "the log says why SIGHUP changed nothing", func() bool {
 		return strings.Contains(d.output.String(), "nothing was changed") && strings.Contains(d.output.String(), "there is no role")
 	})
 	if strings.Contains(d.output.String(), "the config is as it was") {

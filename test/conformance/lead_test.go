@@ -13,6 +13,7 @@ import (
 
 	"github.com/standbyd/standbyd/coord"
 	"github.com/standbyd/standbyd/coord/role"
+	"github.com/standbyd/standbyd/test/eventually"
 )
 
 // duty is what the worker does while it leads.
@@ -90,7 +91,7 @@ func (d *daemon) leaderships() (all []leadership) {
 func (d *daemon) led(n int) leadership {
 	d.t.Helper()
 	var all []leadership
-	eventually(d.t, fmt.Sprintf("somebody leads for the %dth time", n), func() bool {
+	eventually.Holds(d.t, fmt.Sprintf("somebody leads for the %dth time", n), func() bool {
 		all = d.leaderships()
 		return len(all) >= n
 	})

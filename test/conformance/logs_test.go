@@ -22,6 +22,7 @@ import (
 
 	"github.com/standbyd/standbyd/coord"
 	"github.com/standbyd/standbyd/supervisor"
+	"github.com/standbyd/standbyd/test/eventually"
 )
 
 // The test binary plays the workers that print, and their supervisor.
@@ -180,12 +181,13 @@ func (g *logsRig) status() (r supervisor.RoleStatus) {
 
 func (g *logsRig) until(what string, ok func() bool) {
 	g.t.Helper()
-	for end := time.Now().Add(2 * time.Minute); !ok(); time.Sleep(10 * time.Millisecond) {
-		if time.Now().After(end) {
-			b, _ := json.Marshal(g.status())
-			g.t.Fatalf("not in time: %s; the role is %s", what, b)
+	eventually.Shows(g.t, what, func() (bool, string) {
+		if ok() {
+			return true, ""
 		}
-	}
+		b, _ := json.Marshal(g.status())
+		return false, string(b)
+	})
 }
 
 // full waits until somebody leads and everybody is ready.

@@ -228,16 +228,6 @@ func (d *daemon) must(args ...string) string {
 	return out
 }
 
-// eventually waits for something to become true.
-func eventually(t *testing.T, what string, ok func() bool) {
-	t.Helper()
-	for deadline := time.Now().Add(patience); !ok(); time.Sleep(5 * time.Millisecond) {
-		if time.Now().After(deadline) {
-			t.Fatalf("not within %v: %s", patience, what)
-		}
-	}
-}
-
 // identity of a living process.
 func identity(t *testing.T, pid int) proc.Identity {
 	t.Helper()

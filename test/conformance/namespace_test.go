@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/standbyd/standbyd/internal/proc"
+	"github.com/standbyd/standbyd/test/eventually"
 )
 
 // inNamespace runs the test again as the first process of a pid namespace,
@@ -57,7 +58,7 @@ func endOf(t *testing.T, pid int) {
 
 func bury(t *testing.T, pid int) {
 	t.Helper()
-	eventually(t, fmt.Sprintf("pid %d is free", pid), func() bool {
+	eventually.Holds(t, fmt.Sprintf("pid %d is free", pid), func() bool {
 		syscall.Wait4(pid, nil, syscall.WNOHANG, nil)
 		return syscall.Kill(pid, 0) != nil
 	})

@@ -10,9 +10,10 @@ import (
 	"time"
 
 	"github.com/standbyd/standbyd/supervisor"
+	"github.com/standbyd/standbyd/test/eventually"
 )
 
-// policyWait bounds every wait for an event.
+// policyWait bounds what is waited for with a deadline of its own.
 const policyWait = 2 * time.Minute
 
 // shellRole supervises one worker that is a shell script and counts as ready
@@ -49,15 +50,15 @@ func shellRole(t *testing.T, script, ready string, change func(*supervisor.RoleC
 
 func untilWorker(t *testing.T, s *supervisor.Supervisor, what string, ok func(supervisor.WorkerStatus) bool) supervisor.WorkerStatus {
 	t.Helper()
-	for late := time.Now().Add(policyWait); ; time.Sleep(2 * time.Millisecond) {
+	var found supervisor.WorkerStatus
+	eventually.Shows(t, what, func() (bool, string) {
 		w := s.Snapshot().Roles[0].Workers
-		if len(w) == 1 && ok(w[0]) {
-			return w[0]
+		if len(w) == 1 {
+			found = w[0]
 		}
-		if time.Now().After(late) {
-			t.Fatalf("not within %v: %s; %+v", policyWait, what, w)
-		}
-	}
+		return len(w) == 1 && ok(found), fmt.Sprintf("%+v", w)
+	})
+	return found
 }
 
 func failed(w supervisor.WorkerStatus) bool { return w.State == supervisor.WorkerFailed }

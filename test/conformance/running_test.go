@@ -9,6 +9,7 @@ import (
 	"strconv"
 
 	"github.com/standbyd/standbyd/internal/proc"
+	"github.com/standbyd/standbyd/test/eventually"
 )
 
 // running is one process that executes a worker's program.
@@ -55,7 +56,7 @@ func (r running) alive() bool { return proc.Judge(r.Identity) != proc.Gone }
 func (d *daemon) listed() []running {
 	d.t.Helper()
 	var all []running
-	eventually(d.t, "status lists the workers that run, and no other", func() bool {
+	eventually.Holds(d.t, "status lists the workers that run, and no other", func() bool {
 		all = d.running()
 		pids := d.pids()
 		for _, r := range all {

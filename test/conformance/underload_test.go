@@ -8,6 +8,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/standbyd/standbyd/test/eventually"
 )
 
 // TestUnderLoad_NothingIsRefused: 1,000 writes a second (300 in the quick
@@ -35,7 +37,7 @@ func TestUnderLoad_NothingIsRefused(t *testing.T) {
 				l.kills(r.Token.String())
 			}
 			syscall.Kill(w.PID, syscall.SIGKILL)
-			eventually(t, "the killed one is noticed", func() bool {
+			eventually.Holds(t, "the killed one is noticed", func() bool {
 				now := d.roles()["kv"]
 				return !leader || now.Token > r.Token
 			})

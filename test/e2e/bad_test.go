@@ -7,6 +7,8 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+
+	"github.com/standbyd/standbyd/test/eventually"
 )
 
 // Workers that cannot work: their role says so, and the one beside it works.
@@ -37,7 +39,7 @@ burst = 3
 		"exits":   "3",
 		"never":   "ready",
 	} {
-		d.await(name+" fails and says why", func() (bool, string) {
+		eventually.Shows(d.t, name+" fails and says why", func() (bool, string) {
 			r := d.role(name)
 			ok := r.Leader == "" && r.State != "led" && len(r.Workers) == 3
 			said := r.Why
@@ -54,7 +56,7 @@ burst = 3
 			return ok && strings.Contains(said, want), fmt.Sprintf("%+v", r)
 		})
 	}
-	d.await("the log has what the worker said", func() (bool, string) {
+	eventually.Shows(d.t, "the log has what the worker said", func() (bool, string) {
 		out, _ := d.try("logs", "exits/0", "-n", "50")
 		return strings.Contains(out, "cannot find my settings"), out
 	})
@@ -108,7 +110,7 @@ burst = 1000
 	before := d.whole("idle")
 	for i := range 3 {
 		for name, want := range bad {
-			d.await("plugin "+name+" is shown with its error", func() (bool, string) {
+			eventually.Shows(d.t, "plugin "+name+" is shown with its error", func() (bool, string) {
 				for _, p := range d.role("idle").Plugins {
 					if p.Name == name {
 						return p.LastError != "" && strings.Contains(p.LastError, want), fmt.Sprintf("%+v", p)
@@ -145,7 +147,7 @@ func TestKillPlugin(t *testing.T) {
 	for range 3 {
 		kill(t, pid, syscall.SIGKILL)
 		old := pid
-		d.await("another process of the plugin leads", func() (bool, string) {
+		eventually.Shows(d.t, "another process of the plugin leads", func() (bool, string) {
 			pid = d.pluginPID("kv", "snapshot")
 			return pid != old, fmt.Sprint(pid)
 		})
@@ -206,7 +208,7 @@ restart_delay = "20ms"
 	d.start()
 	var last roleStatus
 	for range 3 {
-		d.await("the next one leads", func() (bool, string) {
+		eventually.Shows(d.t, "the next one leads", func() (bool, string) {
 			r := d.role("wedge")
 			ok := r.State == "led" && r.Token > last.Token && r.LeaderPID != last.LeaderPID
 			if ok {
@@ -232,7 +234,7 @@ func TestHeldRole(t *testing.T) {
 	}
 	l.more(3) // the last one may still lead
 	kill(t, before.LeaderPID, syscall.SIGKILL)
-	d.await("the role is held and says what to type", func() (bool, string) {
+	eventually.Shows(d.t, "the role is held and says what to type", func() (bool, string) {
 		r := d.role("kv")
 		return r.State == "held" && r.Leader == "" && strings.Contains(r.Why, "ack"), fmt.Sprintf("%+v", r)
 	})

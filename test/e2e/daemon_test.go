@@ -23,6 +23,7 @@ import (
 	"time"
 
 	"github.com/standbyd/standbyd/internal/api"
+	"github.com/standbyd/standbyd/test/eventually"
 	"github.com/standbyd/standbyd/test/verify"
 )
 
@@ -127,7 +128,7 @@ func (d *daemon) start() {
 	exited, cmd := make(chan struct{}), d.cmd
 	d.exited = exited
 	go func() { cmd.Wait(); close(exited) }()
-	d.await("standbyd answers", func() (bool, string) {
+	eventually.Shows(d.t, "standbyd answers", func() (bool, string) {
 		select {
 		case <-exited:
 			d.t.Fatalf("standbyd ended: %v", cmd.ProcessState)
@@ -217,22 +218,6 @@ func exitCode(err error) int {
 		return exit.ExitCode()
 	}
 	return -1
-}
-
-// await polls ok until it holds; what it says last goes into the failure.
-func (d *daemon) await(what string, ok func() (bool, string)) {
-	d.t.Helper()
-	var last string
-	for deadline := time.Now().Add(patience); ; time.Sleep(10 * time.Millisecond) {
-		done, said := ok()
-		if done {
-			return
-		}
-		last = said
-		if time.Now().After(deadline) {
-			d.t.Fatalf("not within %s: %s; last seen: %s", patience, what, last)
-		}
-	}
 }
 
 // The shapes of what the command line prints, as far as the tests look.
@@ -352,7 +337,7 @@ func (d *daemon) history(role string) []record {
 func (d *daemon) whole(name string) roleStatus {
 	d.t.Helper()
 	var r roleStatus
-	d.await("role "+name+" is led and every other worker stands by", func() (bool, string) {
+	eventually.Shows(d.t, "role "+name+" is led and every other worker stands by", func() (bool, string) {
 		r = d.role(name)
 		ok := r.State == "led" && r.LeaderPID != 0
 		for _, w := range r.Workers {
@@ -379,7 +364,7 @@ func (r roleStatus) pids() []int {
 func (d *daemon) record(name string, term uint64) record {
 	d.t.Helper()
 	var found record
-	d.await(fmt.Sprintf("history of %s has term %d", name, term), func() (bool, string) {
+	eventually.Shows(d.t, fmt.Sprintf("history of %s has term %d", name, term), func() (bool, string) {
 		all := d.history(name)
 		for _, r := range all {
 			if r.Term == term {

@@ -9,6 +9,8 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+
+	"github.com/standbyd/standbyd/test/eventually"
 )
 
 // ended runs the role, ends it in order, and leaves data of that generation.
@@ -28,7 +30,7 @@ func (d *daemon) ended() {
 func (d *daemon) refuses(reason ...string) {
 	d.t.Helper()
 	d.start()
-	d.await(fmt.Sprintf("the workers end and say %q", reason), func() (bool, string) {
+	eventually.Shows(d.t, fmt.Sprintf("the workers end and say %q", reason), func() (bool, string) {
 		r := d.role("kv")
 		ended := 0
 		for _, w := range r.Workers {

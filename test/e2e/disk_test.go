@@ -11,6 +11,8 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+
+	"github.com/standbyd/standbyd/test/eventually"
 )
 
 // The store's disk is full: reads go on, writes are refused with the reason,
@@ -69,7 +71,7 @@ func TestFullDisk(t *testing.T) {
 	}
 	os.Remove(fill)
 	// The plugin that copies the folder may hold the file for a moment yet.
-	d.await("a write succeeds once there is space", func() (bool, string) {
+	eventually.Shows(d.t, "a write succeeds once there is space", func() (bool, string) {
 		code, said := ask("PUT", "after", "1")
 		return code == http.StatusNoContent, fmt.Sprintf("%d %s", code, said)
 	})

@@ -12,6 +12,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/standbyd/standbyd/test/eventually"
 )
 
 // drillLine is a line of `drill -o json`: a round, or the summary.
@@ -145,7 +147,7 @@ func TestInterruptedDrillLeavesTheRoleWhole(t *testing.T) {
 	if err := drill.Start(); err != nil {
 		t.Fatal(err)
 	}
-	d.await("a round is under way", func() (bool, string) {
+	eventually.Shows(d.t, "a round is under way", func() (bool, string) {
 		b, _ := os.ReadFile(told.Name())
 		return strings.Contains(string(b), "stop "+before.Leader), string(b)
 	})

@@ -10,6 +10,8 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+
+	"github.com/standbyd/standbyd/test/eventually"
 )
 
 // The program that embeds a supervisor, run as its users would.
@@ -35,7 +37,7 @@ func TestEmbed(t *testing.T) {
 	read := func() {
 		t.Helper()
 		before := token
-		d.await("the hook has signed for a new leader", func() (bool, string) {
+		eventually.Shows(d.t, "the hook has signed for a new leader", func() (bool, string) {
 			b, err := os.ReadFile(sign)
 			if err != nil {
 				return false, err.Error()
@@ -48,7 +50,7 @@ func TestEmbed(t *testing.T) {
 	for range 3 {
 		kill(t, pid, syscall.SIGKILL)
 		read()
-		d.await("the killed worker is back", func() (bool, string) {
+		eventually.Shows(d.t, "the killed worker is back", func() (bool, string) {
 			n := 0
 			for _, p := range allProcesses() {
 				if p.ppid == d.cmd.Process.Pid && strings.Contains(p.command, " worker ") {

@@ -11,6 +11,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/standbyd/standbyd/test/eventually"
 )
 
 // store is the config of a kv role with a plugin. Its budget is large, because
@@ -84,7 +86,7 @@ func TestKillLeader(t *testing.T) {
 func (d *daemon) successor(name string, before roleStatus) roleStatus {
 	d.t.Helper()
 	var r roleStatus
-	d.await("another leads", func() (bool, string) {
+	eventually.Shows(d.t, "another leads", func() (bool, string) {
 		r = d.role(name)
 		return r.State == "led" && r.LeaderPID != 0 && r.LeaderPID != before.LeaderPID && r.Token > before.Token, fmt.Sprintf("%+v", r)
 	})
@@ -257,7 +259,7 @@ env = { E2E_PLAYS = "worker-idle" }
 		if err := damage(before.Segment); err != nil {
 			t.Fatal(err)
 		}
-		d.await("another segment, and a leader in it", func() (bool, string) {
+		eventually.Shows(d.t, "another segment, and a leader in it", func() (bool, string) {
 			r := d.role("kv")
 			return r.Segment != before.Segment && r.State == "led" && r.Token > before.Token, fmt.Sprintf("%+v", r)
 		})

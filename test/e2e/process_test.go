@@ -13,6 +13,7 @@ import (
 	"testing"
 
 	"github.com/standbyd/standbyd/internal/proc"
+	"github.com/standbyd/standbyd/test/eventually"
 )
 
 // process is one living process that belongs to a test.
@@ -69,7 +70,7 @@ func allProcesses() []process {
 // gone waits until no process of the test is left.
 func (d *daemon) gone() {
 	d.t.Helper()
-	d.await("nothing is left running", func() (bool, string) {
+	eventually.Shows(d.t, "nothing is left running", func() (bool, string) {
 		left := d.processes()
 		return len(left) == 0, fmt.Sprint(left)
 	})

@@ -14,6 +14,7 @@ import (
 	"testing"
 
 	"github.com/standbyd/standbyd/internal/api"
+	"github.com/standbyd/standbyd/test/eventually"
 )
 
 // Every program in the README is one that builds.
@@ -121,7 +122,7 @@ func TestReadmeFromAnEmptyFolder(t *testing.T) {
 	}
 	d.start()
 	r := d.whole("hello")
-	d.await("the leader says so", func() (bool, string) {
+	eventually.Shows(d.t, "the leader says so", func() (bool, string) {
 		out := d.run("logs", "hello")
 		return strings.Contains(out, r.Leader) && strings.Contains(out, "leading with token"), out
 	})
@@ -131,7 +132,7 @@ func TestReadmeFromAnEmptyFolder(t *testing.T) {
 		t.Fatalf("the section about a plugin runs standbyd %q", ours)
 	}
 	d.run("reload")
-	d.await("the duty runs", func() (bool, string) {
+	eventually.Shows(d.t, "the duty runs", func() (bool, string) {
 		out := d.run("logs", "hello/plugins")
 		return strings.Contains(out, r.Leader+" leads with token"), out
 	})

@@ -15,6 +15,7 @@ import (
 
 	"github.com/standbyd/standbyd/coord/election"
 	"github.com/standbyd/standbyd/coord/shm"
+	"github.com/standbyd/standbyd/test/eventually"
 	"github.com/standbyd/standbyd/test/verify"
 )
 
@@ -138,7 +139,7 @@ func (d *daemon) follow() func(token uint64) []byte {
 		d.t.Helper()
 		var all []byte
 		told := fmt.Sprintf(`"token":"%d"`, token)
-		d.await("the events tell of the last promotion", func() (bool, string) {
+		eventually.Shows(d.t, "the events tell of the last promotion", func() (bool, string) {
 			all, _ = os.ReadFile(file)
 			for line := range bytes.Lines(all) {
 				if bytes.Contains(line, []byte(told)) && bytes.Contains(line, []byte(verify.Promote.String())) && bytes.HasSuffix(line, []byte("\n")) {
@@ -163,7 +164,7 @@ func (d *daemon) sameGoroutines(role string, w workerStatus) {
 		d.t.Helper()
 		kill(d.t, w.PID, syscall.SIGQUIT)
 		var next workerStatus
-		d.await("a worker that was asked what runs is replaced", func() (bool, string) {
+		eventually.Shows(d.t, "a worker that was asked what runs is replaced", func() (bool, string) {
 			for _, next = range d.role(role).Workers {
 				if next.Name == w.Name && next.PID != 0 && next.PID != w.PID && next.Ready {
 					return true, ""

@@ -20,6 +20,7 @@ import (
 	"time"
 
 	"github.com/standbyd/standbyd/coord"
+	"github.com/standbyd/standbyd/test/eventually"
 )
 
 // serveSockets is a worker that answers on every socket of its role, with what
@@ -158,7 +159,7 @@ address = "127.0.0.1:0"
 		before := d.role("kv").LeaderPID
 		d.run("pause", "kv")
 		d.run("signal", "kv/leader", "KILL")
-		d.await("nobody leads", func() (bool, string) { return d.role("kv").Leader == "", "" })
+		eventually.Shows(d.t, "nobody leads", func() (bool, string) { return d.role("kv").Leader == "", "" })
 		const waiting = 50
 		for i := range waiting {
 			fmt.Fprintf(c, "%d-%d", round, i)
@@ -414,7 +415,7 @@ address = "127.0.0.1:0"
 	}
 	d.start()
 	var web string
-	d.await("the listener is where the config says", func() (bool, string) {
+	eventually.Shows(d.t, "the listener is where the config says", func() (bool, string) {
 		l := d.role("kv").Listen[0]
 		web = l.Address
 		return l.Network == "unix" && web == filepath.Join(d.dir, "web.sock"), fmt.Sprintf("%+v", l)

@@ -13,6 +13,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/standbyd/standbyd/test/eventually"
 )
 
 // standbyd is killed, again and again: its workers and their clients do not notice.
@@ -27,7 +29,7 @@ func TestKillDaemon(t *testing.T) {
 		url, failed := d.url, l.failed.Load()
 		plugin := d.pluginPID("kv", "snapshot")
 		d.end(syscall.SIGKILL)
-		d.await("no plugin outlives standbyd", func() (bool, string) {
+		eventually.Shows(d.t, "no plugin outlives standbyd", func() (bool, string) {
 			var left []string
 			for _, p := range d.processes() {
 				if strings.Contains(p.command, "standbyd-snapshot") {
@@ -72,7 +74,7 @@ func TestKillDaemon(t *testing.T) {
 // pluginPID waits until the plugin does its duty for the current token.
 func (d *daemon) pluginPID(name, plugin string) (pid int) {
 	d.t.Helper()
-	d.await("plugin "+plugin+" leads with its role", func() (bool, string) {
+	eventually.Shows(d.t, "plugin "+plugin+" leads with its role", func() (bool, string) {
 		r := d.role(name)
 		for _, p := range r.Plugins {
 			if p.Name == plugin && p.PID != 0 && p.State == "leading" && p.Token == r.Token {
@@ -219,12 +221,12 @@ stop_timeout = "10m"
 start_timeout = "10m"
 `)
 	d.start()
-	d.await("the workers run", func() (bool, string) {
+	eventually.Shows(d.t, "the workers run", func() (bool, string) {
 		left := d.processes()
 		return len(left) >= 3, fmt.Sprint(left)
 	})
 	kill(t, d.cmd.Process.Pid, syscall.SIGTERM)
-	d.await("standbyd stops the role", func() (bool, string) {
+	eventually.Shows(d.t, "standbyd stops the role", func() (bool, string) {
 		out, err := d.try("status", "-o", "json")
 		return err == nil && strings.Contains(out, `"stopping"`), out
 	})

@@ -11,6 +11,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/standbyd/standbyd/test/eventually"
 )
 
 // Not one request fails while the leader is changed by plan, again and again.
@@ -105,7 +107,7 @@ nofailover = true
 	if before.Leader == "kv-1" || stopped == "" {
 		t.Fatalf("kv-1 has nofailover: %+v", before)
 	}
-	d.await("the stopped standby is no candidate", func() (bool, string) {
+	eventually.Shows(d.t, "the stopped standby is no candidate", func() (bool, string) {
 		out, err := d.try("switchover", "kv", "--dry-run")
 		return exitCode(err) == 1, out
 	})
@@ -211,18 +213,18 @@ func TestPause(t *testing.T) {
 	kill(t, d.cmd.Process.Pid, syscall.SIGKILL)
 	<-d.exited
 	d.start()
-	d.await("the next standbyd knows of the pause", func() (bool, string) {
+	eventually.Shows(d.t, "the next standbyd knows of the pause", func() (bool, string) {
 		r := d.role("kv")
 		return strings.Contains(r.Why, "paused"), r.Why
 	})
 	kill(t, before.LeaderPID, syscall.SIGKILL)
-	d.await("the role is paused without a leader", func() (bool, string) {
+	eventually.Shows(d.t, "the role is paused without a leader", func() (bool, string) {
 		r := d.role("kv")
 		return r.State == "paused" && r.Leader == "", r.State
 	})
 	time.Sleep(time.Second) // long enough for a restart and a takeover
 	var r roleStatus
-	d.await("the leader's place is empty, the others stand by", func() (bool, string) {
+	eventually.Shows(d.t, "the leader's place is empty, the others stand by", func() (bool, string) {
 		r = d.role("kv")
 		for _, w := range r.Workers {
 			if w.Name == before.Leader && (w.PID != 0 || !strings.Contains(w.Why, "paused")) || w.Name != before.Leader && !w.Ready {
@@ -250,7 +252,7 @@ func TestPause(t *testing.T) {
 	}
 	d.run("pause")
 	kill(t, before.LeaderPID, syscall.SIGKILL)
-	d.await("nobody leads", func() (bool, string) { r := d.role("kv"); return r.State == "paused", r.State })
+	eventually.Shows(d.t, "nobody leads", func() (bool, string) { r := d.role("kv"); return r.State == "paused", r.State })
 	d.run("resume")
 	d.successor("kv", before)
 	d.whole("kv")

@@ -12,7 +12,8 @@ import (
 	"sync"
 	"syscall"
 	"testing"
-	"time"
+
+	"github.com/standbyd/standbyd/test/eventually"
 )
 
 // small is a folder on a file system of 1 MiB.
@@ -96,11 +97,7 @@ func TestLeadOnFullDisk(t *testing.T) {
 	wantContents(t, dir, map[string]string{"a": "1"})
 	// What the one before writes from now on does not count.
 	os.Remove(full)
-	for end := time.Now().Add(time.Minute); w.Status().ReadOnly != ""; time.Sleep(5 * time.Millisecond) {
-		if time.Now().After(end) {
-			t.Fatal("it does not try again by itself")
-		}
-	}
+	eventually.Holds(t, "it tries again by itself", func() bool { return w.Status().ReadOnly == "" })
 	if err := first.Put(t.Context(), "late", []byte("x")); err == nil {
 		t.Error("an earlier leader can write")
 	}

@@ -18,6 +18,7 @@ import (
 	"time"
 
 	"github.com/standbyd/standbyd/coord/role"
+	"github.com/standbyd/standbyd/test/eventually"
 )
 
 // terms hands out leaderships of one role; each new one ends the one before.
@@ -563,15 +564,14 @@ func TestPartsAndSnapshots(t *testing.T) {
 	}
 	// One that nobody interrupts always gets there.
 	w := lead(t, open(t, dir, logged), terms.next())
-	for deadline := time.Now().Add(30 * time.Second); ; time.Sleep(time.Millisecond) {
-		if l, err := list(dir); err != nil {
+	eventually.Shows(t, "the journals are compacted", func() (bool, string) {
+		l, err := list(dir)
+		if err != nil {
 			t.Fatal(err)
-		} else if n, _ := l.older(dir); n <= o.KeepJournals && len(l.snapshots) == 1 {
-			break
-		} else if time.Now().After(deadline) {
-			t.Fatalf("after compaction: %+v", l)
 		}
-	}
+		n, _ := l.older(dir)
+		return n <= o.KeepJournals && len(l.snapshots) == 1, fmt.Sprintf("%+v", l)
+	})
 	if wrote.Load() == 0 {
 		t.Error("no snapshot was written")
 	}
@@ -644,14 +644,7 @@ func TestTidyRemovesUnfinishedFiles(t *testing.T) {
 	left := filepath.Join(dir, "."+ID{1, 1}.String()+"-123"+tempSuffix)
 	os.WriteFile(left, []byte("half"), 0o644)
 	lead(t, open(t, dir, Options{}), terms.next())
-	for deadline := time.Now().Add(30 * time.Second); ; time.Sleep(time.Millisecond) {
-		if _, err := os.Stat(left); os.IsNotExist(err) {
-			return
-		}
-		if time.Now().After(deadline) {
-			t.Fatal("an unfinished file of a dead leader is still there")
-		}
-	}
+	eventually.Holds(t, "the unfinished file of a dead leader is removed", func() bool { _, err := os.Stat(left); return os.IsNotExist(err) })
 }
 
 // Many writers and readers, followers behind them, leaders that change under
@@ -726,11 +719,9 @@ func TestConcurrency(t *testing.T) {
 	}
 	current.Load().Close()
 	for _, f := range followers {
-		for deadline := time.Now().Add(30 * time.Second); f.Position() != followers[0].Position() || f.Keys() != len(got); time.Sleep(time.Millisecond) {
-			if time.Now().After(deadline) {
-				t.Fatalf("a follower stays behind: %s, %d keys of %d", f.Position(), f.Keys(), len(got))
-			}
-		}
+		eventually.Shows(t, fmt.Sprintf("a follower has all %d keys", len(got)), func() (bool, string) {
+			return f.Position() == followers[0].Position() && f.Keys() == len(got), fmt.Sprintf("%s, %d keys", f.Position(), f.Keys())
+		})
 	}
 	cancel()
 	following.Wait()
