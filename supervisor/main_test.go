@@ -22,6 +22,7 @@ import (
 	"github.com/standbyd/standbyd/coord/role"
 	"github.com/standbyd/standbyd/internal/cgroup"
 	"github.com/standbyd/standbyd/internal/proc"
+	"github.com/standbyd/standbyd/test/shortdir"
 	"github.com/standbyd/standbyd/test/verify"
 )
 
@@ -212,11 +213,7 @@ func testRole(t *testing.T, dir, kind string) RoleConfig {
 
 // newConfig has a short path: sockets are in the runtime folder.
 func newConfig(t *testing.T, kind string) Config {
-	dir, err := os.MkdirTemp("", "svt")
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { os.RemoveAll(dir) })
+	dir := shortdir.New(t)
 	return Config{RuntimeDir: filepath.Join(dir, "run"), StateDir: filepath.Join(dir, "state"),
 		Roles: []RoleConfig{testRole(t, dir, kind)}, Env: []string{"PATH=" + os.Getenv("PATH"), "GORACE=" + os.Getenv("GORACE")}}
 }

@@ -3,22 +3,21 @@ package main
 import (
 	"bytes"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"regexp"
 	"strings"
 	"testing"
 
 	"github.com/standbyd/standbyd/internal/config"
+	"github.com/standbyd/standbyd/test/programs"
 )
 
 // TestConfigsInTheDocumentation: what is shown as a config passes check, and
 // its plugins, where they are ours, take their tables.
 func TestConfigsInTheDocumentation(t *testing.T) {
 	dir := t.TempDir()
-	build := exec.Command("go", "build", "-buildvcs=false", "-o", filepath.Join(dir, "bin", "standbyd-snapshot"), "../../plugins/snapshot")
-	if out, err := build.CombinedOutput(); err != nil {
-		t.Fatalf("build the plugin: %v\n%s", err, out)
+	if err := programs.Build(filepath.Join(dir, "bin", "standbyd-snapshot"), "plugins/snapshot"); err != nil {
+		t.Fatal(err)
 	}
 	block := regexp.MustCompile("(?s)```toml\n(.*?)```")
 	for _, doc := range []string{"README.md", "docs/config.md"} {

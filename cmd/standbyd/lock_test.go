@@ -18,6 +18,7 @@ import (
 
 	"github.com/standbyd/standbyd/coord/filelease"
 	"github.com/standbyd/standbyd/internal/proc"
+	"github.com/standbyd/standbyd/test/programs"
 )
 
 // init makes the test binary standbyd itself, for a lock that can be killed.
@@ -59,12 +60,12 @@ func TestLockOfAMistypedRoot(t *testing.T) {
 type background struct {
 	*exec.Cmd
 	first  string
-	stderr *output
+	stderr *programs.Output
 }
 
 func lockStart(t *testing.T, root string, args ...string) *background {
 	t.Helper()
-	b := &background{Cmd: program(append([]string{"lock", "--root", root}, args...)...), stderr: &output{}}
+	b := &background{Cmd: program(append([]string{"lock", "--root", root}, args...)...), stderr: &programs.Output{}}
 	b.Stderr = b.stderr
 	out, err := b.StdoutPipe()
 	if err != nil {

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"bytes"
 	"context"
 	"fmt"
 	"net"
@@ -9,13 +8,14 @@ import (
 	"os/signal"
 	"path/filepath"
 	"strings"
-	"sync"
 	"syscall"
 	"testing"
 	"time"
 
 	"github.com/standbyd/standbyd/coord"
 	"github.com/standbyd/standbyd/supervisor"
+	"github.com/standbyd/standbyd/test/programs"
+	"github.com/standbyd/standbyd/test/shortdir"
 )
 
 const patience = 60 * time.Second
@@ -48,29 +48,11 @@ func worker() int {
 	return 0
 }
 
-// output is a buffer that a daemon writes to while a test reads it.
-type output struct {
-	mu sync.Mutex
-	b  bytes.Buffer
-}
-
-func (o *output) Write(p []byte) (int, error) {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	return o.b.Write(p)
-}
-
-func (o *output) String() string {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	return o.b.String()
-}
-
 // daemon is a `standbyd run` in this process.
 type daemon struct {
 	t              *testing.T
 	dir, file      string
-	stdout, stderr output
+	stdout, stderr programs.Output
 	signals        chan os.Signal
 	code           chan int
 }
@@ -84,11 +66,7 @@ func writeConfig(t *testing.T, extra string) (dir, file string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	dir, err = os.MkdirTemp("", "sbd") // short: sockets live below it
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { os.RemoveAll(dir) })
+	dir = shortdir.New(t)
 	file = filepath.Join(dir, "standbyd.toml")
 	hint := "true"
 	if strings.Contains(extra, `"http"`) {
@@ -146,7 +124,7 @@ func (d *daemon) call(args ...string) (code int, stdout, stderr string) {
 }
 
 func call(args ...string) (code int, stdout, stderr string) {
-	var out, errs output
+	var out, errs programs.Output
 	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	defer cancel()
 	code = run(ctx, append([]string{"standbyd"}, args...), strings.NewReader(""), &out, &errs)

@@ -11,6 +11,7 @@ import (
 
 	"github.com/standbyd/standbyd/internal/api"
 	"github.com/standbyd/standbyd/supervisor"
+	"github.com/standbyd/standbyd/test/programs"
 )
 
 func (d *daemon) role(name string) supervisor.RoleStatus {
@@ -86,7 +87,7 @@ func TestRefusedChangeTellsNothingOfAnother(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	defer cancel()
 	for _, refused := range []error{nil, supervisor.ErrBusy} {
-		told := &output{}
+		told := &programs.Output{}
 		a.stderr = told
 		began := time.Now()
 		err := a.narrate(ctx, client, func(supervisor.Event) bool { return true }, func() error {

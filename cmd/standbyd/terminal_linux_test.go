@@ -15,6 +15,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/standbyd/standbyd/test/eventually"
+	"github.com/standbyd/standbyd/test/programs"
 )
 
 // openPTY returns a terminal's two ends.
@@ -57,7 +58,7 @@ func TestCtrlCReachesTheDaemonAlone(t *testing.T) {
 		t.Fatal(err)
 	}
 	terminal.Close()
-	var seen output
+	var seen programs.Output
 	ended := make(chan struct{})
 	go func() {
 		defer close(ended)

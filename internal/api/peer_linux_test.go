@@ -13,6 +13,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/standbyd/standbyd/test/shortdir"
 )
 
 const asOther = "STANDBYD_API_TEST_AS_OTHER"
@@ -54,11 +56,7 @@ func TestWhoMayAsk(t *testing.T) {
 		{"another group that gets in", Access{Group: "64001", GID: group, Full: true}, 0o666, stranger, "read: forbidden=true", "change: forbidden=true"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			dir, err := os.MkdirTemp("", "api")
-			if err != nil {
-				t.Fatal(err)
-			}
-			defer os.RemoveAll(dir)
+			dir := shortdir.New(t)
 			path := filepath.Join(dir, SocketName)
 			l, err := Listen(path, c.access)
 			if err != nil {

@@ -12,6 +12,8 @@ import (
 	"testing"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/standbyd/standbyd/test/shortdir"
 )
 
 func bind(t *testing.T, network, address string) *Held {
@@ -26,12 +28,7 @@ func bind(t *testing.T, network, address string) *Held {
 
 func socketPath(t *testing.T) string {
 	t.Helper()
-	dir, err := os.MkdirTemp("", "ls")
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { os.RemoveAll(dir) })
-	return filepath.Join(dir, "s")
+	return filepath.Join(shortdir.New(t), "s")
 }
 
 // serve accepts one connection on a duplicate, as a worker would, and echoes.

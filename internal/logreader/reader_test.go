@@ -22,6 +22,7 @@ import (
 	"github.com/standbyd/standbyd/internal/launch"
 	"github.com/standbyd/standbyd/internal/proc"
 	"github.com/standbyd/standbyd/test/eventually"
+	"github.com/standbyd/standbyd/test/shortdir"
 )
 
 // TestMain lets the test binary play the reader, the stage that starts it, and
@@ -61,10 +62,7 @@ type rig struct {
 
 func newRig(t *testing.T) *rig {
 	t.Helper()
-	dir, err := os.MkdirTemp("", "lr") // a short path: there is a socket in it
-	if err != nil {
-		t.Fatal(err)
-	}
+	dir := shortdir.New(t)
 	g := &rig{t: t, dir: dir, file: filepath.Join(dir, "logs", "kv-0.log")}
 	t.Cleanup(func() {
 		if g.w != nil {
@@ -77,7 +75,6 @@ func newRig(t *testing.T) *rig {
 			t.Errorf("readers are left: %v", left)
 			EndAny(dir)
 		}
-		os.RemoveAll(dir)
 		if t.Failed() {
 			t.Logf("warnings: %q", g.warnings())
 		}

@@ -15,28 +15,19 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/standbyd/standbyd/test/shortdir"
 )
 
 func listen(t *testing.T) (*Socket, string) {
 	t.Helper()
-	path := filepath.Join(shortDir(t), "notify.sock")
+	path := filepath.Join(shortdir.New(t), "notify.sock")
 	s, err := Listen(path, -1, -1)
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { s.Close() })
 	return s, path
-}
-
-// shortDir is a folder whose path leaves room for a socket's name.
-func shortDir(t *testing.T) string {
-	t.Helper()
-	dir, err := os.MkdirTemp("", "rs")
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { os.RemoveAll(dir) })
-	return dir
 }
 
 func TestFieldsAndCredentials(t *testing.T) {
@@ -190,7 +181,7 @@ func TestStaleSocketIsReplacedAndALiveOneNot(t *testing.T) {
 }
 
 func TestFilesOfOtherKindsAreNotTouched(t *testing.T) {
-	path := filepath.Join(shortDir(t), "f")
+	path := filepath.Join(shortdir.New(t), "f")
 	if err := os.WriteFile(path, []byte("precious"), 0o600); err != nil {
 		t.Fatal(err)
 	}
@@ -272,7 +263,7 @@ func TestOwner(t *testing.T) {
 	if os.Getuid() != 0 {
 		t.Skip("only root may give a file away")
 	}
-	path := filepath.Join(shortDir(t), "s")
+	path := filepath.Join(shortdir.New(t), "s")
 	s, err := Listen(path, 4242, 4243)
 	if err != nil {
 		t.Fatal(err)

@@ -16,7 +16,7 @@ import (
 // The programs as a user builds them.
 
 func TestHelloPlugin(t *testing.T) {
-	bin := build(t, "github.com/standbyd/standbyd/examples/plugin")
+	bin := build(t, "examples/plugin")
 	s := raiseUp(t, Config{Name: "hello", Command: []string{bin}})
 	_, tr := segment(t, 1)
 	if err := s.hooks.OnPromote(within(t, limit), tr); err != nil {
@@ -33,7 +33,7 @@ func TestHelloPlugin(t *testing.T) {
 // A snapshot that is killed in the middle of its copy leaves nothing that
 // looks like one, and the next process clears up and makes a whole one.
 func TestSnapshotKilledWhileItCopies(t *testing.T) {
-	bin := build(t, "github.com/standbyd/standbyd/plugins/snapshot")
+	bin := build(t, "plugins/snapshot")
 	root := t.TempDir()
 	source, dir := filepath.Join(root, "data"), filepath.Join(root, "snapshots")
 	if err := os.Mkdir(source, 0o755); err != nil {
@@ -72,7 +72,7 @@ func TestSnapshotKilledWhileItCopies(t *testing.T) {
 }
 
 func TestConfigOfTheRealPluginsIsChecked(t *testing.T) {
-	bin := build(t, "github.com/standbyd/standbyd/plugins/gc")
+	bin := build(t, "plugins/gc")
 	err := Check(within(t, limit), Config{Name: "gc", Command: []string{bin}, Table: map[string]any{"folders": []any{"/tmp/x"}, "paterns": []any{"*"}, "older_than": "7d"}})
 	if err == nil || !strings.Contains(err.Error(), `check plugin gc: config key "paterns" is unknown; did you mean "patterns"?`) {
 		t.Errorf("have %v", err)

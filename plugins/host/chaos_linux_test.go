@@ -23,6 +23,7 @@ import (
 	"github.com/standbyd/standbyd/plugins"
 	"github.com/standbyd/standbyd/supervisor"
 	"github.com/standbyd/standbyd/test/eventually"
+	"github.com/standbyd/standbyd/test/shortdir"
 )
 
 // striker has a duty that does nothing but check and act, as fast as it can.
@@ -126,11 +127,7 @@ func TestNothingIsDoneWithoutLeadership(t *testing.T) {
 	seed := uint64(time.Now().UnixNano())
 	t.Logf("seed %d", seed)
 	random := rand.New(rand.NewPCG(seed, 1))
-	dir, err := os.MkdirTemp("", "sb")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer os.RemoveAll(dir)
+	dir := shortdir.New(t)
 	c := play(t, playDaemon)
 	play(t, playStriker)
 	play(t, playLeader)

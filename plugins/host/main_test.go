@@ -16,6 +16,8 @@ import (
 	"github.com/standbyd/standbyd/coord/role"
 	"github.com/standbyd/standbyd/supervisor"
 	"github.com/standbyd/standbyd/test/eventually"
+	"github.com/standbyd/standbyd/test/programs"
+	"github.com/standbyd/standbyd/test/shortdir"
 )
 
 // The test binary plays every plugin: puppets are registered beside their
@@ -116,11 +118,7 @@ func raise(t testing.TB, c Config, change ...func(*plugin)) *stage {
 		f(named.Hooks.(*plugin))
 	}
 	s := &stage{t: t, name: c.Name, hooks: named.Hooks, pre: named.Hooks.(supervisor.PrePromoter), replay: make(chan struct{}, 100)}
-	dir, err := os.MkdirTemp("", "sb") // short: sockets are in it
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { os.RemoveAll(dir) })
+	dir := shortdir.New(t)
 	env := supervisor.HookEnv{
 		Role: "kv", RuntimeDir: dir,
 		Log:     s.log,
@@ -224,17 +222,15 @@ func gone(pid int) bool {
 	return strings.HasPrefix(string(rest), " Z") || strings.HasPrefix(string(rest), " X")
 }
 
-// build compiles a package of this module.
-func build(t testing.TB, pkg string) string {
+// build compiles the package in a folder of this module.
+func build(t testing.TB, folder string) string {
 	t.Helper()
 	if _, err := exec.LookPath("go"); err != nil {
 		t.Skip("there is no go command to build with")
 	}
-	out := filepath.Join(t.TempDir(), filepath.Base(pkg))
-	cmd := exec.Command("go", "build", "-buildvcs=false", "-o", out, pkg)
-	cmd.Env = append(os.Environ(), "CGO_ENABLED=0")
-	if b, err := cmd.CombinedOutput(); err != nil {
-		t.Fatalf("build %s: %v\n%s", pkg, err, b)
+	out := filepath.Join(t.TempDir(), filepath.Base(folder))
+	if err := programs.Build(out, folder); err != nil {
+		t.Fatal(err)
 	}
 	return out
 }

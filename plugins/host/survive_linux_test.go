@@ -20,6 +20,7 @@ import (
 	"github.com/standbyd/standbyd/plugins"
 	"github.com/standbyd/standbyd/supervisor"
 	"github.com/standbyd/standbyd/test/eventually"
+	"github.com/standbyd/standbyd/test/shortdir"
 )
 
 // playHost is a supervisor with two plugins: one that is well, and one that
@@ -87,11 +88,7 @@ func TestDescendantsOfAKilledSupervisor(t *testing.T) {
 func TestNoPluginOutlivesItsSupervisor(t *testing.T) {
 	for _, how := range []string{"at work", "stopped"} {
 		t.Run(how, func(t *testing.T) {
-			dir, err := os.MkdirTemp("", "sb") // short: sockets are in it
-			if err != nil {
-				t.Fatal(err)
-			}
-			defer os.RemoveAll(dir)
+			dir := shortdir.New(t)
 			c := play(t, playHost)
 			play(t, playDeaf)
 			cmd := exec.Command(c.Command[0])

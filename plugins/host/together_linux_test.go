@@ -20,6 +20,7 @@ import (
 	"github.com/standbyd/standbyd/plugins"
 	"github.com/standbyd/standbyd/supervisor"
 	"github.com/standbyd/standbyd/test/eventually"
+	"github.com/standbyd/standbyd/test/shortdir"
 )
 
 // scribe writes the beginning and the end of every hook into one file, in
@@ -111,11 +112,7 @@ func TestOrderOfLeadsAndHooks(t *testing.T) {
 
 // observe runs a role through four changes of leader and returns the file.
 func observe(t *testing.T, plugin string) string {
-	dir, err := os.MkdirTemp("", "sb")
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { os.RemoveAll(dir) })
+	dir := shortdir.New(t)
 	file := filepath.Join(dir, "order")
 	conf := play(t, plugin)
 	conf.Table = map[string]any{"file": file}

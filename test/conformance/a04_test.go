@@ -13,16 +13,13 @@ import (
 
 	"github.com/standbyd/standbyd/supervisor"
 	"github.com/standbyd/standbyd/test/eventually"
+	"github.com/standbyd/standbyd/test/shortdir"
 )
 
 // TestA04_ThreadsOfTheEmbedderEnd: workers live on when threads of the program
 // that started them end, as those of goroutines that lock theirs do.
 func TestA04_ThreadsOfTheEmbedderEnd(t *testing.T) {
-	dir, err := os.MkdirTemp("", "cf")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer os.RemoveAll(dir)
+	dir := shortdir.New(t)
 	exe, err := os.Executable()
 	if err != nil {
 		t.Fatal(err)

@@ -10,8 +10,6 @@ import (
 	"net"
 	"net/http"
 	"net/http/httptrace"
-	"os"
-	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -19,17 +17,14 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/standbyd/standbyd/test/programs"
 )
 
 // kv builds examples/kv, once, beside the program under test.
 var kv = sync.OnceValues(func() (string, error) {
 	path := filepath.Join(filepath.Dir(standbyd), "kv")
-	build := exec.Command("go", "build", "-buildvcs=false", "-o", path, "./examples/kv")
-	build.Dir, build.Env = "../..", append(os.Environ(), "CGO_ENABLED=0")
-	if out, err := build.CombinedOutput(); err != nil {
-		return "", fmt.Errorf("build examples/kv: %w\n%s", err, out)
-	}
-	return path, nil
+	return path, programs.Build(path, "examples/kv")
 })
 
 // load sends writes to a kv store at a fixed rate, whatever becomes of those

@@ -23,6 +23,7 @@ import (
 	"github.com/standbyd/standbyd/coord"
 	"github.com/standbyd/standbyd/supervisor"
 	"github.com/standbyd/standbyd/test/eventually"
+	"github.com/standbyd/standbyd/test/shortdir"
 )
 
 // The test binary plays the workers that print, and their supervisor.
@@ -122,10 +123,7 @@ type logsRig struct {
 
 func newLogsRig(t *testing.T, kind string, change func(*supervisor.RoleConfig)) *logsRig {
 	t.Helper()
-	dir, err := os.MkdirTemp("", "cl")
-	if err != nil {
-		t.Fatal(err)
-	}
+	dir := shortdir.New(t)
 	exe, err := os.Executable()
 	if err != nil {
 		t.Fatal(err)
@@ -152,7 +150,6 @@ func newLogsRig(t *testing.T, kind string, change func(*supervisor.RoleConfig)) 
 		}
 		g.sup.Process.Signal(syscall.SIGTERM)
 		g.sup.Wait()
-		os.RemoveAll(dir)
 	})
 	g.start()
 	return g

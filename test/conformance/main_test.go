@@ -3,22 +3,19 @@
 package conformance
 
 import (
-	"bytes"
-	"flag"
 	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
-	"runtime"
-	"strconv"
 	"strings"
-	"sync"
 	"syscall"
 	"testing"
 	"time"
 
 	"github.com/standbyd/standbyd/internal/proc"
 	"github.com/standbyd/standbyd/supervisor"
+	"github.com/standbyd/standbyd/test/programs"
+	"github.com/standbyd/standbyd/test/shortdir"
 )
 
 // standbyd is the program under test.
@@ -52,21 +49,11 @@ func buildAndRun(m *testing.M) int {
 	}
 	defer os.RemoveAll(dir)
 	standbyd = filepath.Join(dir, "standbyd")
-	build := exec.Command("go", "build", "-buildvcs=false", "-o", standbyd, "./cmd/standbyd")
-	build.Dir, build.Env = "../..", append(os.Environ(), "CGO_ENABLED=0")
-	if out, err := build.CombinedOutput(); err != nil {
-		fmt.Fprintf(os.Stderr, "build standbyd: %v\n%s", err, out)
+	if err := programs.Build(standbyd, "cmd/standbyd"); err != nil {
+		fmt.Fprintln(os.Stderr, err)
 		return 1
 	}
-	for _, e := range os.Environ() { // what the user who runs the tests has set
-		if name, _, _ := strings.Cut(e, "="); strings.HasPrefix(name, "STANDBYD_") {
-			os.Unsetenv(name)
-		}
-	}
-	// The tests wait most of the time: more of them than processors fit.
-	flag.Parse()
-	flag.Set("test.parallel", strconv.Itoa(2*runtime.GOMAXPROCS(0)))
-	return m.Run()
+	return programs.Run(m)
 }
 
 // patience is the limit of every wait for an event: what is promised comes
@@ -78,29 +65,11 @@ type daemon struct {
 	t      *testing.T
 	dir    string
 	config string
-	output *log
+	output *programs.Output
 	cmd    *exec.Cmd
 	main   int           // pid of standbyd itself
 	gone   chan struct{} // closed at its end
 	wait   func() int    // for its end; its exit status; any number of calls
-}
-
-// log is what a program has printed so far; safe for concurrent use.
-type log struct {
-	mu   sync.Mutex
-	text bytes.Buffer
-}
-
-func (l *log) Write(b []byte) (int, error) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.text.Write(b)
-}
-
-func (l *log) String() string {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.text.String()
 }
 
 // newDaemon writes the config and starts standbyd. In the text, $TW is the
@@ -116,11 +85,8 @@ func newDaemon(t *testing.T, text string, before ...string) *daemon {
 // writeConfig is newDaemon without the start.
 func writeConfig(t *testing.T, text string) *daemon {
 	t.Helper()
-	dir, err := os.MkdirTemp("", "cf") // short: sockets are below it
-	if err != nil {
-		t.Fatal(err)
-	}
-	d := &daemon{t: t, dir: dir, config: filepath.Join(dir, "standbyd.toml"), output: &log{}, gone: make(chan struct{})}
+	dir := shortdir.New(t)
+	d := &daemon{t: t, dir: dir, config: filepath.Join(dir, "standbyd.toml"), output: &programs.Output{}, gone: make(chan struct{})}
 	close(d.gone)
 	d.configure(folders + text)
 	t.Cleanup(func() {
@@ -139,7 +105,6 @@ func writeConfig(t *testing.T, text string) *daemon {
 				t.Logf("%s:\n%s", filepath.Base(name), b[max(0, len(b)-2000):])
 			}
 		}
-		os.RemoveAll(dir)
 	})
 	return d
 }
@@ -170,7 +135,7 @@ func (d *daemon) start(before ...string) {
 func (d *daemon) launch(argv ...string) {
 	d.t.Helper()
 	cmd := exec.Command(argv[0], argv[1:]...)
-	d.output = &log{}
+	d.output = &programs.Output{}
 	cmd.Stdout, cmd.Stderr = d.output, d.output
 	if err := cmd.Start(); err != nil {
 		d.t.Fatal(err)

@@ -11,6 +11,7 @@ import (
 
 	"github.com/standbyd/standbyd/supervisor"
 	"github.com/standbyd/standbyd/test/eventually"
+	"github.com/standbyd/standbyd/test/shortdir"
 )
 
 // policyWait bounds what is waited for with a deadline of its own.
@@ -20,10 +21,7 @@ const policyWait = 2 * time.Minute
 // when the probe passes.
 func shellRole(t *testing.T, script, ready string, change func(*supervisor.RoleConfig)) *supervisor.Supervisor {
 	t.Helper()
-	dir, err := os.MkdirTemp("", "cnf") // short: sockets are below it
-	if err != nil {
-		t.Fatal(err)
-	}
+	dir := shortdir.New(t)
 	r := supervisor.DefaultRole()
 	r.Name, r.Dir, r.Workers = "kv", dir, 1
 	r.Command = []string{"/bin/sh", "-c", script}
@@ -43,7 +41,6 @@ func shellRole(t *testing.T, script, ready string, change func(*supervisor.RoleC
 		if err := <-ended; err != nil {
 			t.Error(err)
 		}
-		os.RemoveAll(dir)
 	})
 	return s
 }

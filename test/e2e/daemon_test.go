@@ -24,6 +24,7 @@ import (
 
 	"github.com/standbyd/standbyd/internal/api"
 	"github.com/standbyd/standbyd/test/eventually"
+	"github.com/standbyd/standbyd/test/shortdir"
 	"github.com/standbyd/standbyd/test/verify"
 )
 
@@ -48,11 +49,7 @@ type daemon struct {
 // that of the programs, @SELF this test binary.
 func configure(t *testing.T, text string) *daemon {
 	t.Helper()
-	// Not t.TempDir: its name is too long for sockets.
-	dir, err := os.MkdirTemp("", "sb")
-	if err != nil {
-		t.Fatal(err)
-	}
+	dir := shortdir.New(t)
 	self, err := os.Executable()
 	if err != nil {
 		t.Fatal(err)
@@ -78,11 +75,6 @@ func (d *daemon) clean() {
 	}
 	for _, p := range d.processes() {
 		syscall.Kill(p.pid, syscall.SIGKILL)
-	}
-	if !d.t.Failed() || os.Getenv("KEEP") == "" {
-		os.RemoveAll(d.dir)
-	} else {
-		d.t.Logf("kept %s", d.dir)
 	}
 }
 

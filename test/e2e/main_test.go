@@ -3,15 +3,12 @@
 package e2e
 
 import (
-	"flag"
 	"fmt"
 	"os"
-	"os/exec"
 	"path/filepath"
-	"runtime"
-	"strconv"
-	"strings"
 	"testing"
+
+	"github.com/standbyd/standbyd/test/programs"
 )
 
 // bin is the folder of the programs under test.
@@ -34,30 +31,18 @@ func buildAndRun(m *testing.M) int {
 	}
 	defer os.RemoveAll(dir)
 	bin = filepath.Join(dir, "bin")
-	for name, pkg := range map[string]string{
-		"standbyd":          "./cmd/standbyd",
-		"kv":                "./examples/kv",
-		"embed":             "./examples/embed",
-		"standbyd-snapshot": "./plugins/snapshot",
+	for name, folder := range map[string]string{
+		"standbyd":          "cmd/standbyd",
+		"kv":                "examples/kv",
+		"embed":             "examples/embed",
+		"standbyd-snapshot": "plugins/snapshot",
 	} {
-		build := exec.Command("go", "build", "-buildvcs=false", "-o", filepath.Join(bin, name), pkg)
-		build.Dir = "../.."
-		build.Env = append(os.Environ(), "CGO_ENABLED=0")
-		if out, err := build.CombinedOutput(); err != nil {
-			fmt.Fprintf(os.Stderr, "build %s: %v\n%s", pkg, err, out)
+		if err := programs.Build(filepath.Join(bin, name), folder); err != nil {
+			fmt.Fprintln(os.Stderr, err)
 			return 1
 		}
 	}
-	// What the user who runs the tests has set must not reach the programs.
-	for _, e := range os.Environ() {
-		if name, _, _ := strings.Cut(e, "="); strings.HasPrefix(name, "STANDBYD_") {
-			os.Unsetenv(name)
-		}
-	}
-	// The tests wait most of the time: more of them than processors fit.
-	flag.Parse()
-	flag.Set("test.parallel", strconv.Itoa(2*runtime.GOMAXPROCS(0)))
-	return m.Run()
+	return programs.Run(m)
 }
 
 // rounds is n, or ten times as many in a soak.

@@ -15,6 +15,7 @@ import (
 
 	"github.com/standbyd/standbyd/internal/api"
 	"github.com/standbyd/standbyd/test/eventually"
+	"github.com/standbyd/standbyd/test/shortdir"
 )
 
 // Every program in the README is one that builds.
@@ -71,11 +72,7 @@ func TestReadmeFromAnEmptyFolder(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	dir, err := os.MkdirTemp("", "rd") // short: sockets live below it
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { os.RemoveAll(dir) })
+	dir := shortdir.New(t)
 	hello := filepath.Join(dir, "hello")
 	d := &daemon{t: t, dir: hello, conf: filepath.Join(hello, "standbyd.toml"), sock: filepath.Join(hello, "data/run", api.SocketName)}
 	t.Cleanup(d.clean)

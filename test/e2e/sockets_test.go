@@ -21,6 +21,7 @@ import (
 
 	"github.com/standbyd/standbyd/coord"
 	"github.com/standbyd/standbyd/test/eventually"
+	"github.com/standbyd/standbyd/test/shortdir"
 )
 
 // serveSockets is a worker that answers on every socket of its role, with what
@@ -259,11 +260,7 @@ address = "127.0.0.1:0"
 		t.Fatal(err)
 	}
 	defer dns.Close()
-	dir, err := os.MkdirTemp("", "sk")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer os.RemoveAll(dir)
+	dir := shortdir.New(t)
 	path := filepath.Join(dir, "local.sock")
 	local, err := net.Listen("unix", path)
 	if err != nil {
