@@ -7,13 +7,14 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"github.com/standbyd/standbyd/internal/sockpath"
 )
 
 const (
-	maxWorkers    = 60
-	maxPayload    = 4096
-	maxSocketPath = 107 // what sockaddr_un holds, less its final zero
-	maxRoleName   = 64
+	maxWorkers  = 60
+	maxPayload  = 4096
+	maxRoleName = 64
 )
 
 var (
@@ -50,9 +51,9 @@ func (c *Config) Validate() error {
 			return &ConfigError{Role: r.Name, Field: "name", Msg: "there are two roles of this name"}
 		}
 		seen[r.Name] = true
-		if path := filepath.Join(rolesDir(c.RuntimeDir), r.Name, socketName); len(path) > maxSocketPath {
+		if path := filepath.Join(rolesDir(c.RuntimeDir), r.Name, socketName); len(path) > sockpath.Max {
 			return &ConfigError{Role: r.Name, Field: "runtime_dir",
-				Msg: fmt.Sprintf("the path of the role's socket has %d bytes, the system takes %d: choose a shorter runtime_dir (%s)", len(path), maxSocketPath, path)}
+				Msg: fmt.Sprintf("the path of the role's socket has %d bytes, the system takes %d: choose a shorter runtime_dir (%s)", len(path), sockpath.Max, path)}
 		}
 	}
 	return nil
@@ -179,8 +180,8 @@ func (r *RoleConfig) Validate() error {
 			return bad(field+"address", "there is no address")
 		case l.network() != "tcp" && l.network() != "udp" && l.network() != "unix":
 			return bad(field+"network", "%q, must be tcp, udp or unix", l.Network)
-		case l.network() == "unix" && len(l.Address) > maxSocketPath:
-			return bad(field+"address", "the path has %d bytes, the system takes %d", len(l.Address), maxSocketPath)
+		case l.network() == "unix" && len(l.Address) > sockpath.Max:
+			return bad(field+"address", "the path has %d bytes, the system takes %d", len(l.Address), sockpath.Max)
 		}
 		names[l.Name] = true
 	}

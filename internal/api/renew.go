@@ -1,7 +1,6 @@
 package api
 
 import (
-	"errors"
 	"fmt"
 	"io/fs"
 	"net"
@@ -13,15 +12,6 @@ import (
 
 // lookEvery is how often the path of the control socket is looked at.
 const lookEvery = time.Second
-
-// intact tells whether the path still names this socket.
-func (s *ownSocket) intact() bool {
-	now, err := os.Lstat(s.path)
-	if err != nil {
-		return !errors.Is(err, fs.ErrNotExist) // what cannot be looked at now may be there
-	}
-	return os.SameFile(now, s.ours)
-}
 
 // renew binds the path again, in a new folder if that is gone too. A folder
 // that somebody else put there meanwhile is not used.
@@ -71,7 +61,7 @@ func watch(l net.Listener, quit <-chan struct{}, serve func(net.Listener), tell 
 			return
 		case <-look.C:
 		}
-		if own.intact() {
+		if !own.own.Lost() {
 			said = ""
 			continue
 		}

@@ -10,16 +10,12 @@ import (
 	"path/filepath"
 	"strconv"
 	"syscall"
-	"time"
 
-	"golang.org/x/sys/unix"
+	"github.com/standbyd/standbyd/internal/sockpath"
 )
 
 // SocketName is the control socket's name in the runtime folder.
 const SocketName = "standbyd.sock"
-
-// MaxSocketPath is how many bytes the path of a unix socket has at most.
-const MaxSocketPath = len(unix.RawSockaddrUnix{}.Path) - 1
 
 // ErrLive: somebody answers on the socket already.
 var ErrLive = errors.New("a live daemon has this control socket")
@@ -38,8 +34,10 @@ func Listen(path string, a Access) (net.Listener, error) {
 	if err := checkPath(path); err != nil {
 		return nil, err
 	}
-	if err := clear(path); err != nil {
-		return nil, err
+	if err := sockpath.Clear(path); errors.Is(err, sockpath.ErrLive) {
+		return nil, fmt.Errorf("bind the control socket %s: %w", path, ErrLive)
+	} else if err != nil {
+		return nil, fmt.Errorf("bind the control socket %s: %w", path, err)
 	}
 	l, err := bindPrivate(path)
 	if err != nil {
@@ -50,12 +48,12 @@ func Listen(path string, a Access) (net.Listener, error) {
 		l.Close()
 		return nil, err
 	}
-	ours, err := os.Lstat(path)
+	own, err := sockpath.Keep(path)
 	if err != nil {
 		l.Close()
 		return nil, fmt.Errorf("bind the control socket %s: %w", path, err)
 	}
-	return &ownSocket{l, path, ours, ownerID(filepath.Dir(path)), a}, nil
+	return &ownSocket{l, path, own, ownerID(filepath.Dir(path)), a}, nil
 }
 
 // admit lets the group connect: by the socket's mode, and by the right to pass
@@ -84,49 +82,19 @@ func admit(path string, a Access) error {
 type ownSocket struct {
 	*net.UnixListener
 	path string
-	ours fs.FileInfo
+	own  sockpath.Own
 	// folderUID is whose the folder was when the socket was bound in it.
 	folderUID int
 	access    Access
 }
 
 func (s *ownSocket) Close() error {
-	if now, err := os.Lstat(s.path); err == nil && os.SameFile(now, s.ours) {
-		os.Remove(s.path)
-	}
-	return s.UnixListener.Close()
+	return errors.Join(s.own.Remove(), s.UnixListener.Close())
 }
 
 func checkPath(path string) error {
-	if len(path) > MaxSocketPath {
-		return fmt.Errorf("the path of the control socket, %s, has %d bytes; a unix socket's has at most %d: choose a shorter runtime_dir or --socket",
-			path, len(path), MaxSocketPath)
-	}
-	return nil
-}
-
-// clear removes a socket that nobody listens on.
-func clear(path string) error {
-	info, err := os.Lstat(path)
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil
-	}
-	if err != nil {
-		return fmt.Errorf("look at the control socket: %w", err)
-	}
-	if info.Mode().Type() != fs.ModeSocket {
-		return fmt.Errorf("bind the control socket: %s exists and is no socket; move it away or choose another path", path)
-	}
-	conn, err := net.DialTimeout("unix", path, time.Second)
-	if err == nil {
-		conn.Close()
-		return fmt.Errorf("bind the control socket %s: %w", path, ErrLive)
-	}
-	if !errors.Is(err, syscall.ECONNREFUSED) {
-		return fmt.Errorf("bind the control socket: cannot tell whether somebody listens on %s: %w", path, withoutNet(err))
-	}
-	if err := os.Remove(path); err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return fmt.Errorf("remove the stale control socket: %w", err)
+	if err := sockpath.Check(path); err != nil {
+		return fmt.Errorf("use the control socket: %w: choose a shorter runtime_dir or --socket", err)
 	}
 	return nil
 }

@@ -8,6 +8,8 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+
+	"github.com/standbyd/standbyd/internal/sockpath"
 )
 
 func TestListenIsPrivateAndCleansUp(t *testing.T) {
@@ -72,7 +74,7 @@ func TestListenLeavesOtherFilesAlone(t *testing.T) {
 }
 
 func TestPathTooLong(t *testing.T) {
-	path := "/tmp/" + strings.Repeat("x", MaxSocketPath)
+	path := "/tmp/" + strings.Repeat("x", sockpath.Max)
 	for _, err := range []error{
 		func() error { _, err := Listen(path, Access{}); return err }(),
 		func() error { _, err := NewClient(path).Status(t.Context()); return err }(),

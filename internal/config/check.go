@@ -16,12 +16,9 @@ import (
 	"strings"
 	"time"
 
+	"github.com/standbyd/standbyd/internal/sockpath"
 	"github.com/standbyd/standbyd/supervisor"
 )
-
-// maxSocketPath is the longest path of a unix socket, in bytes (sun_path
-// without its final zero), on Linux. Other systems have 103.
-const maxSocketPath = 107
 
 // The longest paths that sockets get below a role's folder: its own, and that
 // of a plugin.
@@ -53,18 +50,18 @@ func badRoleName(name string) string {
 // mean on this machine.
 func (r *reader) crossCheck(c *Config) {
 	sockets := filepath.Join(c.Daemon.RuntimeDir, "standbyd.sock")
-	if len(sockets) > maxSocketPath {
+	if len(sockets) > sockpath.Max {
 		r.bad("supervisor.runtime_dir", "the path of the control socket, %s, has %d bytes; a unix socket's has at most %d: choose a shorter runtime_dir",
-			sockets, len(sockets), maxSocketPath)
+			sockets, len(sockets), sockpath.Max)
 	} else {
 		for _, role := range c.Roles {
 			longest := filepath.Join(c.Daemon.RuntimeDir, "roles", role.Name, roleSocket)
 			if len(role.Plugins) > 0 {
 				longest = filepath.Join(c.Daemon.RuntimeDir, "roles", role.Name, pluginSocket)
 			}
-			if len(longest) > maxSocketPath {
+			if len(longest) > sockpath.Max {
 				r.bad("supervisor.runtime_dir", "sockets of role %s below %s have paths of up to %d bytes; a unix socket's has at most %d: choose a shorter runtime_dir or name of the role",
-					role.Name, c.Daemon.RuntimeDir, len(longest), maxSocketPath)
+					role.Name, c.Daemon.RuntimeDir, len(longest), sockpath.Max)
 			}
 		}
 	}
@@ -365,8 +362,8 @@ func (r *reader) address(at string, l *Listen) {
 			return
 		}
 		l.Address = r.resolve(l.Address)
-		if len(l.Address) > maxSocketPath {
-			r.bad(at, "%s has %d bytes; the path of a unix socket has at most %d", l.Address, len(l.Address), maxSocketPath)
+		if len(l.Address) > sockpath.Max {
+			r.bad(at, "%s has %d bytes; the path of a unix socket has at most %d", l.Address, len(l.Address), sockpath.Max)
 		}
 		return
 	}

@@ -21,11 +21,15 @@ var rules = []rule{
 		why: "coord links it, and it is below every other package",
 	},
 	{
-		of: "internal/rolesock", only: []string{"golang.org/x/sys/..."},
+		of: "internal/sockpath", only: []string{"golang.org/x/sys/..."},
 		why: "coord links it, and it is below every other package",
 	},
 	{
-		of: "coord/...", only: []string{"golang.org/x/sys/...", "coord/...", "internal/proc", "internal/rolesock"},
+		of: "internal/rolesock", only: []string{"golang.org/x/sys/...", "internal/sockpath"},
+		why: "coord links it, and it is below every other package but the one about paths",
+	},
+	{
+		of: "coord/...", only: []string{"golang.org/x/sys/...", "coord/...", "internal/proc", "internal/rolesock", "internal/sockpath"},
 		why: "workers link coord: they get no logger, no gRPC and no supervisor with it",
 	},
 	{
@@ -106,4 +110,4 @@ var rules = []rule{
 }
 
 // internalOfCoord may be reached by whoever may reach coord.
-var internalOfCoord = []string{"internal/proc", "internal/rolesock", "plugins/internal/..."}
+var internalOfCoord = []string{"internal/proc", "internal/rolesock", "internal/sockpath", "plugins/internal/..."}

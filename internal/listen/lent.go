@@ -11,6 +11,8 @@ import (
 	"strings"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/standbyd/standbyd/internal/sockpath"
 )
 
 // firstLent is the first descriptor that a process is lent, after the standard
@@ -77,7 +79,7 @@ func FromLent(name string, f *os.File) (*Held, error) {
 	if err != nil {
 		return nil, err
 	}
-	h.own, h.gone, h.lent = nil, false, true
+	h.own, h.gone, h.lent = sockpath.Own{}, false, true
 	return h, nil
 }
 

@@ -22,7 +22,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"github.com/standbyd/standbyd/internal/rolesock"
+	"github.com/standbyd/standbyd/internal/sockpath"
 )
 
 // These can be returned by Bind, with the address and what to do in the text.
@@ -40,9 +40,9 @@ type Held struct {
 	file    *os.File
 	network string
 	addr    net.Addr
-	own     fs.FileInfo // a Unix socket's path as it was when we got it; else nil
-	gone    bool        // there was no such path any more
-	lent    bool        // belongs to the process that started this one
+	own     sockpath.Own // a Unix socket's path as it was when we got it
+	gone    bool         // there was no such path any more
+	lent    bool         // belongs to the process that started this one
 }
 
 // Network is the kind that RoleConfig.Listen means by an empty one.
@@ -67,10 +67,12 @@ func Bind(network, address string, unixMode fs.FileMode) (*Held, error) {
 	case "udp", "udp4", "udp6":
 		return bindPackets(network, address)
 	case "unix":
-		if err := rolesock.CheckPath(address); err != nil {
-			return nil, fmt.Errorf("listen on unix: %w", err)
+		if err := sockpath.Check(address); err != nil {
+			return nil, fmt.Errorf("listen on unix: %w: choose a shorter one", err)
 		}
-		if err := clearStale(address); err != nil {
+		if err := sockpath.Clear(address); errors.Is(err, sockpath.ErrLive) {
+			return nil, fmt.Errorf("listen on unix %s: %w (%w): stop that process or choose another path", address, ErrTaken, err)
+		} else if err != nil {
 			return nil, fmt.Errorf("listen on unix %s: %w", address, err)
 		}
 	default:
@@ -148,7 +150,7 @@ func hold(name, network string, addr net.Addr, f *os.File) *Held {
 	h := &Held{Name: name, file: f, network: network, addr: addr}
 	if network == "unix" {
 		var err error
-		h.own, err = os.Lstat(addr.String()) // nil if the path is gone: nothing to remove later
+		h.own, err = sockpath.Keep(addr.String())
 		h.gone = errors.Is(err, fs.ErrNotExist) && strings.HasPrefix(addr.String(), "/")
 	}
 	return h
@@ -205,12 +207,17 @@ func (h *Held) Network() string { return h.network }
 // Addr is where the socket is bound; a port 0 has become a real one.
 func (h *Held) Addr() net.Addr { return h.addr }
 
+// Lost tells whether the path of a Unix socket leads to it no more: it was
+// removed or replaced, and nobody can connect there. False for one that was
+// lent: its path is not ours to look after.
+func (h *Held) Lost() bool { return h.gone || h.own.Lost() }
+
 // Close lets go of the socket; processes that were given it keep it.
 // unlinkUnix also removes the path of a Unix socket, if it is still ours.
 func (h *Held) Close(unlinkUnix bool) error {
 	var err error
 	if unlinkUnix {
-		err = h.removeOwn()
+		err = h.own.Remove()
 	}
 	return errors.Join(err, h.file.Close())
 }

@@ -155,7 +155,7 @@ func TestUnixPath(t *testing.T) {
 	}
 	h2 := bind(t, "unix", path)
 	// The first one's path is not there any more: not its to remove.
-	h.removeOwn()
+	h.own.Remove()
 	serve(t, h2)
 	echo(t, h2)
 	if err := h2.Close(true); err != nil {

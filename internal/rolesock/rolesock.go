@@ -12,7 +12,6 @@ package rolesock
 
 import (
 	"errors"
-	"fmt"
 	"os"
 )
 
@@ -57,12 +56,4 @@ func (m Message) CloseFiles() {
 	for _, f := range m.Files {
 		f.Close()
 	}
-}
-
-// CheckPath says whether path fits into a socket address on this system.
-func CheckPath(path string) error {
-	if len(path) > maxPath {
-		return fmt.Errorf("socket path %s has %d bytes, and this system allows %d: choose a shorter runtime folder", path, len(path), maxPath)
-	}
-	return nil
 }

@@ -8,6 +8,8 @@ import (
 	"os"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/standbyd/standbyd/internal/sockpath"
 )
 
 // Send sends one datagram to the socket at path ('@' first: an abstract one,
@@ -15,8 +17,8 @@ import (
 // their descriptors are left in the mode that they are in. ErrNobody and
 // ErrFull say why it did not arrive. Safe for concurrent use.
 func Send(path, state string, files []*os.File) error {
-	if err := CheckPath(path); err != nil {
-		return err
+	if err := sockpath.Check(path); err != nil {
+		return fmt.Errorf("send: %w: choose a shorter runtime folder", err)
 	}
 	if len(state) > MaxState || len(files) > MaxFiles {
 		return fmt.Errorf("send to %s: %d bytes and %d files are more than the %d and %d that fit", path, len(state), len(files), MaxState, MaxFiles)

@@ -4,8 +4,6 @@ package rolesock
 
 import "golang.org/x/sys/unix"
 
-const maxPath = 107 // sun_path without its final zero
-
 var oobSize = unix.CmsgSpace(MaxFiles*4) + unix.CmsgSpace(unix.SizeofUcred)
 
 // prepare runs between socket and bind: the path is then born with mode 0600,

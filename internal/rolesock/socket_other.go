@@ -4,8 +4,6 @@ package rolesock
 
 import "golang.org/x/sys/unix"
 
-const maxPath = 103 // sun_path without its final zero
-
 var oobSize = unix.CmsgSpace(MaxFiles * 4)
 
 // prepare has nothing to do where a socket's mode is not that of its path.

@@ -6,7 +6,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io/fs"
 	"net"
 	"os"
 	"strings"
@@ -15,6 +14,8 @@ import (
 	"syscall"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/standbyd/standbyd/internal/sockpath"
 )
 
 // Socket is the receiving end. Receive is for one goroutine; the other methods
@@ -22,7 +23,7 @@ import (
 type Socket struct {
 	conn    *net.UnixConn
 	path    string
-	own     fs.FileInfo // the path as we made it
+	own     sockpath.Own
 	buf     []byte
 	oob     []byte
 	ignored atomic.Uint64
@@ -33,10 +34,12 @@ type Socket struct {
 // mode 0600. A socket that a crashed process left there is replaced; one that
 // somebody listens on is ErrInUse, and a file of another kind an error.
 func Listen(path string, uid, gid int) (*Socket, error) {
-	if err := CheckPath(path); err != nil {
-		return nil, err
+	if err := sockpath.Check(path); err != nil {
+		return nil, fmt.Errorf("listen for the role: %w: choose a shorter runtime folder", err)
 	}
-	if err := clearStale(path); err != nil {
+	if err := sockpath.Clear(path); errors.Is(err, sockpath.ErrLive) {
+		return nil, fmt.Errorf("listen on %s: %w", path, ErrInUse)
+	} else if err != nil {
 		return nil, fmt.Errorf("listen on %s: %w", path, err)
 	}
 	lc := net.ListenConfig{Control: func(_, _ string, c syscall.RawConn) error {
@@ -52,7 +55,7 @@ func Listen(path string, uid, gid int) (*Socket, error) {
 		err = os.Chown(path, uid, gid)
 	}
 	if err == nil {
-		s.own, err = os.Lstat(path)
+		s.own, err = sockpath.Keep(path)
 	}
 	if err != nil {
 		s.conn.Close()
@@ -60,34 +63,6 @@ func Listen(path string, uid, gid int) (*Socket, error) {
 		return nil, fmt.Errorf("listen on %s: %w", path, err)
 	}
 	return s, nil
-}
-
-// clearStale removes the socket of a process that is no more.
-func clearStale(path string) error {
-	fi, err := os.Lstat(path)
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil
-	}
-	if err != nil {
-		return err
-	}
-	if fi.Mode().Type() != fs.ModeSocket {
-		return fmt.Errorf("a file that is no socket is in the way (%v)", fi.Mode())
-	}
-	c, err := net.DialUnix("unixgram", nil, &net.UnixAddr{Name: path, Net: "unixgram"})
-	if err == nil {
-		c.Close()
-	}
-	if err == nil || errors.Is(err, unix.EPROTOTYPE) {
-		return ErrInUse
-	}
-	if !errors.Is(err, unix.ECONNREFUSED) {
-		return fmt.Errorf("look who listens: %w", err)
-	}
-	if err := os.Remove(path); err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return err
-	}
-	return nil
 }
 
 // Receive waits for the next datagram. Ones that are too long or carry too
@@ -154,10 +129,7 @@ func (s *Socket) Path() string { return s.path }
 
 // Lost tells whether the path leads to this socket no more: it was removed or
 // replaced.
-func (s *Socket) Lost() bool {
-	now, err := os.Lstat(s.path)
-	return errors.Is(err, fs.ErrNotExist) || err == nil && !os.SameFile(now, s.own)
-}
+func (s *Socket) Lost() bool { return s.own.Lost() }
 
 // Ignored counts the datagrams that Receive dropped.
 func (s *Socket) Ignored() uint64 { return s.ignored.Load() }
@@ -167,16 +139,7 @@ func (s *Socket) Ignored() uint64 { return s.ignored.Load() }
 func (s *Socket) Close() error {
 	var err error
 	s.once.Do(func() {
-		if fi, serr := os.Lstat(s.path); serr == nil && sameSocket(fi, s.own) {
-			os.Remove(s.path)
-		}
-		err = s.conn.Close()
+		err = errors.Join(s.own.Remove(), s.conn.Close())
 	})
 	return err
-}
-
-// sameSocket also compares times: the number of a removed file is given to a
-// new one soon.
-func sameSocket(a, b fs.FileInfo) bool {
-	return os.SameFile(a, b) && a.ModTime().Equal(b.ModTime())
 }

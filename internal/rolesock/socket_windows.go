@@ -4,8 +4,6 @@ package rolesock
 
 import "os"
 
-const maxPath = 107
-
 // Socket does not exist here.
 type Socket struct{}
 

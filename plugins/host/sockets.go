@@ -5,8 +5,9 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	"runtime"
 	"strings"
+
+	"github.com/standbyd/standbyd/internal/sockpath"
 )
 
 // go-plugin names a socket with this prefix and a random number of up to ten
@@ -25,8 +26,8 @@ func prepareSockets(dir string) error {
 	if dir == "" {
 		return errors.New("make the folder for sockets: HookEnv.RuntimeDir is empty")
 	}
-	if n, most := len(dir)+1+len(socketPrefix)+socketDigits, longestSocket(); n > most {
-		return fmt.Errorf("the folder %s is too long for sockets: %d bytes of path where the system allows %d; choose a shorter runtime_dir", dir, n, most)
+	if n := len(dir) + 1 + len(socketPrefix) + socketDigits; n > sockpath.Max {
+		return fmt.Errorf("the folder %s is too long for sockets: %d bytes of path where the system allows %d; choose a shorter runtime_dir", dir, n, sockpath.Max)
 	}
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return fmt.Errorf("make the folder for sockets: %w", err)
@@ -47,11 +48,4 @@ func sweepSockets(dir string) {
 // globLiteral keeps the signs of a folder's name from being patterns.
 func globLiteral(dir string) string {
 	return strings.NewReplacer(`\`, `\\`, `*`, `\*`, `?`, `\?`, `[`, `\[`).Replace(dir)
-}
-
-func longestSocket() int {
-	if runtime.GOOS == "linux" {
-		return 107
-	}
-	return 103
 }
