@@ -205,7 +205,9 @@ func (m *Member) apply(l *Leadership, o order) {
 	}
 	if o.cancel != nil && l.ctx.Err() == nil {
 		l.cancel(o.cancel)
-		m.notify.say(sayLook)
+		if o.cancel != ErrAskedToResign && o.cancel != ErrRoleClosed { // which the supervisor itself has asked for
+			m.notify.say(sayLook)
+		}
 	}
 	if o.exit && l.at() != phaseOver {
 		fmt.Fprintf(os.Stderr, "standbyd: %s: lead has not returned %v after its leadership of term %d ended (%v); exiting with status %d\n",

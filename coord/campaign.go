@@ -36,8 +36,7 @@ func (m *Member) Campaign(ctx context.Context) (*Leadership, error) {
 		m.busy.Store(false)
 		return nil, fmt.Errorf("campaign: %w", err)
 	}
-	l.watch.drop()
-	m.notify.say(sayLook | sayActive)
+	m.begun(l)
 	return l, nil
 }
 
@@ -76,9 +75,7 @@ func (m *Member) campaign(ctx, leading context.Context, managed bool, rest *paus
 func (m *Member) attain(ctx, leading context.Context, managed bool) (*Leadership, error) {
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
-	if m.slows != nil && m.slows.Stop() {
-		m.slow() // it may be this very thread
-	}
+	m.unhurry()
 	hurry, _ := proc.HurryThread(proc.Pace(m.params.Scheduling)) // the beat goroutine says what is not permitted
 	defer hurry.Round()
 	l, err := m.claim(ctx, leading, managed)
@@ -90,13 +87,47 @@ func (m *Member) attain(ctx, leading context.Context, managed bool) (*Leadership
 		return l, err
 	}
 	m.slow = hurry.Slow
-	m.slows = time.AfterFunc(paceLasts, m.slow)
 	return l, nil
 }
 
-// paceLasts is for how long a leader's first thread keeps the pace of a
-// campaign.
-const paceLasts = 2 * time.Millisecond
+// firstMoment is for how long a leader's first thread keeps the pace of a
+// campaign, and nobody else is told: time enough for a first write, which all
+// those that are woken would keep from the processors.
+const firstMoment = time.Millisecond
+
+// begun is called when the work of l is about to begin, and sees to it that what
+// can wait is done when it has.
+func (m *Member) begun(l *Leadership) {
+	m.behind.Store(&l.watch)
+	slow := m.slow
+	m.slows = time.AfterFunc(firstMoment, func() {
+		if slow != nil {
+			slow()
+		}
+		m.notify.say(sayLook | sayActive)
+	})
+}
+
+// unhurry ends the first moment of the leadership before, unless it has ended.
+func (m *Member) unhurry() {
+	if m.slows != nil && m.slows.Stop() {
+		m.slow() // it may be this very thread
+	}
+	m.lookAhead()
+}
+
+// lookAhead lets go of the owner before the last leadership.
+func (m *Member) lookAhead() {
+	if w := m.behind.Swap(nil); w != nil {
+		w.drop()
+	}
+}
+
+// announce is for when this member leads, and its work has begun.
+func (m *Member) announce() {
+	m.lookAhead()
+	m.table.WakeAll()
+}
 
 // stopped is why there is nothing more to contend for, nil if there is.
 func (m *Member) stopped(ctx context.Context) error {

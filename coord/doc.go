@@ -60,15 +60,16 @@
 //     keeps one thread for itself, by whose end the other members notice that
 //     this process dies; it runs no code of the worker.
 //   - notify: owns what is sent to the supervisor's socket, and wakes the other
-//     members after a promotion. Fed by requests of one bit each.
+//     members a moment after a promotion. Fed by requests of one bit each.
 //   - check: runs the function of [WithCheck] while the member leads.
 //   - observe: calls OnNewLeader of [WithCallbacks], if there is one.
-//   - lead: runs the worker's function, one at a time, and gives the lease back
-//     when it has returned, unless callbacks are still to be told; fed by Run.
+//   - lead: Run's, one at a time. It campaigns, then runs the worker's function,
+//     and gives the lease back when it has returned, unless callbacks are still
+//     to be told.
 //
-// The campaign runs on the goroutine of the caller of Run or Campaign, which
-// keeps its thread until it leads. Once, when there is nothing else to do, it
-// rehearses a takeover in private memory, so that the real one runs no code for
+// A campaign runs on the goroutine of the caller of Campaign, or on Run's lead,
+// so that no other has to be woken before the work begins. It keeps its thread
+// until it leads. Once, when there is nothing else to do, it rehearses a takeover in private memory, so that the real one runs no code for
 // the first time. It sleeps on the seat's event word and, if it is the first or
 // the second candidate, on its robust word in the owner's row, and holds a handle on the owner's
 // process from when it first saw it own; one goroutine sleeps in the runtime's

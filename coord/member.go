@@ -46,6 +46,7 @@ type Member struct {
 	racing    bool        // as the seat says; the campaign's goroutine alone
 	slows     *time.Timer // ends a campaign's pace by slow; the campaign's goroutine alone
 	slow      func()
+	behind    atomic.Pointer[watch]      // on the owner before, see begun
 	rehearsed bool                       // see rehearse; the campaign's goroutine alone
 	busy      atomic.Bool                // Run or Campaign is under way, or its leadership lasts
 	underWay  sync.Mutex                 // held by Run, and by Campaign until it returns
@@ -186,7 +187,7 @@ func newMember(ctx context.Context, env environment, o options, mp *mapping, hel
 	if o.name != "" {
 		m.name = o.name
 	}
-	m.notify = notifier{path: env.notify, wakeAll: m.table.WakeAll, worker: env.name(), listeners: held, bell: make(chan struct{}, 1)}
+	m.notify = notifier{path: env.notify, active: m.announce, worker: env.name(), listeners: held, bell: make(chan struct{}, 1)}
 	if o.candidate != nil {
 		m.candidate.Store(o.candidate)
 	} else {
@@ -303,6 +304,7 @@ func (m *Member) Close() error {
 		close(m.stopping)
 		m.endBeating()
 		m.wg.Wait()
+		m.lookAhead()
 		m.onSeat((*heartbeat.Seat).Leave)
 		m.seatMu.Lock()
 		m.left = true

@@ -26,7 +26,7 @@ const storeAttempts = 300
 // hints: the segment says what is true, and whoever is away finds it there.
 type notifier struct {
 	path      string // empty: no supervisor to tell
-	wakeAll   func() // wakes the members of the segment
+	active    func() // does in this process and the segment what follows from sayActive
 	worker    string
 	listeners []heldListener
 	pending   atomic.Uint32
@@ -78,7 +78,7 @@ func (n *notifier) run(stop <-chan struct{}) {
 func (n *notifier) flush() {
 	what := n.pending.Swap(0)
 	if what&sayActive != 0 {
-		n.wakeAll()
+		n.active()
 	}
 	if n.path == "" {
 		return

@@ -69,9 +69,12 @@ func (m *Member) playIn(seg *shm.Segment) error {
 			return err
 		}
 		if err = understudy.promote(ctx, l); err == nil {
-			err, _ = understudy.perform(l, actAsLeader)
+			s := spell{l: l}
+			understudy.perform(&s, actAsLeader)
+			err = s.err
 		}
 		understudy.give(l)
+		understudy.lookAhead()
 		if err != nil {
 			return err
 		}
@@ -88,7 +91,7 @@ func (m *Member) understudy(seg *shm.Segment) (*Member, error) {
 		detect: m.detect, rehearsed: true,
 		closing: make(chan struct{}), stopping: make(chan struct{}),
 	}
-	u.notify = notifier{wakeAll: u.table.WakeAll, bell: make(chan struct{}, 1)}
+	u.notify = notifier{active: u.announce, bell: make(chan struct{}, 1)}
 	u.candidate.Store(&Candidate{})
 	var err error
 	if u.seat, err = u.table.Join(m.self, heartbeat.JoinOptions{Index: -1}); err != nil {

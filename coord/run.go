@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
-	"runtime"
 	"time"
 )
 
@@ -71,16 +70,15 @@ func (m *Member) run(ctx context.Context, lead func(context.Context, *Leadership
 	}
 	var rest pauses
 	for {
-		l, err := m.campaign(ctx, ctx, true, &rest)
-		if err != nil {
-			return err
+		s := m.contend(ctx, lead, &rest)
+		if s.none != nil {
+			return s.none
 		}
-		err, cause := m.perform(l, lead)
-		m.give(l)
+		m.give(s.l)
 		if err := m.stopped(ctx); err != nil {
 			return err
 		}
-		if d := rest.after(err, cause, time.Since(l.ledAt), rand.Float64()); d > 0 {
+		if d := rest.after(s.err, s.cause, time.Since(s.l.ledAt), rand.Float64()); d > 0 {
 			if err := m.pause(ctx, d); err != nil {
 				return err
 			}
@@ -91,28 +89,55 @@ func (m *Member) run(ctx context.Context, lead func(context.Context, *Leadership
 // errGoexit stands for a lead that left by runtime.Goexit.
 var errGoexit = errors.New("lead ended its goroutine")
 
-// perform runs the worker's code for one leadership and returns when all of it
-// has returned: with the error of lead, and with the cause for which the
-// context had ended by then, nil if lead returned of its own. The code runs on
-// goroutines of its own, so that nothing above Run can catch a panic and leave
-// half a leader behind. Where lead is all there is, its goroutine gives the
-// lease back itself: whoever is to follow need not wait until the scheduler has
-// come to another one.
-func (m *Member) perform(l *Leadership, lead func(context.Context, *Leadership) error) (err, cause error) {
-	c := m.opts.callbacks
+// spell is one campaign, and the leadership that it won.
+type spell struct {
+	l      *Leadership
+	none   error         // why there is no leadership
+	beside chan struct{} // closed when what runs beside lead has returned
+	err    error         // lead's
+	cause  error         // for which the leadership's context had ended when lead returned, nil if it returned of its own
+}
+
+// contend goes through one spell, and returns when all of the worker's code has
+// returned. The campaign and lead are one goroutine's: between the claim and
+// lead's first step no other has to be woken. It is a goroutine of their own, so
+// that nothing above Run can catch a panic and leave half a leader behind.
+func (m *Member) contend(ctx context.Context, lead func(context.Context, *Leadership) error, rest *pauses) spell {
+	var s spell
+	done := make(chan struct{})
+	go func() {
+		defer func() {
+			onlyGoexit(recover())
+			close(done)
+		}()
+		if s.l, s.none = m.campaign(ctx, ctx, true, rest); s.none == nil {
+			m.perform(&s, lead)
+		}
+	}()
+	<-done
+	if s.none == nil {
+		<-s.beside
+		if c := m.opts.callbacks; c != nil && c.OnStoppedLeading != nil {
+			<-spawn(c.OnStoppedLeading)
+		}
+	}
+	return s
+}
+
+// perform runs the worker's code for the leadership of s. Where lead is all
+// there is, the lease is given back as soon as it has returned: whoever is to
+// follow need not wait until the scheduler has come to another goroutine.
+func (m *Member) perform(s *spell, lead func(context.Context, *Leadership) error) {
+	l, c := s.l, m.opts.callbacks
 	if c == nil {
 		c = &Callbacks{}
 	}
 	if lead == nil {
 		lead = func(ctx context.Context, _ *Leadership) error { <-ctx.Done(); return nil }
 	}
-	beside, done := make(chan error, 1), make(chan error, 1)
-	if c.OnStartedLeading != nil {
-		spawn(beside, func() error { c.OnStartedLeading(l.ctx); return nil }, nil)
-	} else {
-		beside <- nil
-	}
-	spawn(done, func() error { return lead(l.ctx, l) }, func() {
+	s.err = errGoexit
+	defer func() {
+		onlyGoexit(recover())
 		// Asked by Err, which takes no lock: whoever ends a context holds its
 		// lock until everybody has been told, lead being the first of them.
 		told := l.ctx.Err() != nil
@@ -123,36 +148,36 @@ func (m *Member) perform(l *Leadership, lead func(context.Context, *Leadership) 
 			m.give(l)
 		}
 		if told {
-			cause = context.Cause(l.ctx)
+			s.cause = context.Cause(l.ctx)
 		}
-	})
-	// lead first, on this very thread; what others are to hear comes after.
-	runtime.Gosched()
-	m.notify.say(sayLook | sayActive)
-	l.watch.drop()
-	err = <-done
-	<-beside
-	if c.OnStoppedLeading != nil {
-		spawn(done, func() error { c.OnStoppedLeading(); return nil }, nil)
-		<-done
+	}()
+	if c.OnStartedLeading != nil {
+		s.beside = spawn(func() { c.OnStartedLeading(l.ctx) })
+	} else {
+		s.beside = make(chan struct{})
+		close(s.beside)
 	}
-	return err, cause
+	m.begun(l)
+	s.err = lead(l.ctx, l)
 }
 
-// spawn runs f on a goroutine of its own, then after unless it is nil, and
-// delivers what f returned.
-func spawn(result chan<- error, f func() error, after func()) {
+// spawn runs f on a goroutine of its own, and closes what it returns when f has
+// returned.
+func spawn(f func()) chan struct{} {
+	done := make(chan struct{})
 	go func() {
-		err := errGoexit
 		defer func() {
-			if r := recover(); r != nil {
-				panic(r) // only Goexit may pass for a return
-			}
-			if after != nil {
-				after()
-			}
-			result <- err
+			onlyGoexit(recover())
+			close(done)
 		}()
-		err = f()
+		f()
 	}()
+	return done
+}
+
+// onlyGoexit goes on with a panic: only Goexit may pass for a return.
+func onlyGoexit(r any) {
+	if r != nil {
+		panic(r)
+	}
 }

@@ -73,16 +73,45 @@ func (e *Election) control() Control {
 	}
 }
 
-// SetControl writes the policy and wakes everybody. Only the supervisor calls
-// it, from one goroutine.
+// SetControl writes the policy and wakes whom it concerns. Only the supervisor
+// calls it, from one goroutine.
 func (e *Election) SetControl(c Control) {
+	before := e.control()
 	w := uint64(c.State) | uint64(c.Nominee+1)&0xffff<<16
 	w |= flag(gateBit, c.Gate) | flag(byHandBit, c.ByHand) | flag(plannedBit, c.Planned)
 	e.seg.Control.Resign.Store(c.ResignTerm)
 	e.seg.Control.Granted.Store(c.GrantedTerm)
 	e.seg.Control.Until.Store(uint64(c.Until))
 	e.seg.Control.Word.Store(w)
-	e.seg.WakeAll()
+	e.announce(before, c)
+}
+
+// announce wakes whom the change of the policy concerns, after it was written:
+// everybody, but at the two moments of a planned change of leader at which a
+// leader leads and nobody else could claim. Whoever wakes for nothing then takes
+// the processors from the two that hand over. Those that sleep on obey the words
+// all the same: a claim reads them, whatever it was woken by.
+func (e *Election) announce(before, c Control) {
+	owner := e.seg.Owner.Load()
+	pid, term := shm.UnpackOwner(owner)
+	seat := e.seg.SeatOf(pid)
+	if pid == 0 || seat < 0 || c.State != before.State || e.seg.Active.Load() != owner || e.Stale() {
+		e.seg.WakeAll()
+		return
+	}
+	switch {
+	case c.Planned && c.ResignTerm == term && c.Nominee >= 0 && c.Nominee < len(e.seg.Seats):
+		if e.seg.Seats[c.Nominee].Status.Load()&shm.StatusRacing != 0 {
+			e.seg.WakeSeatUrgent(c.Nominee) // it waits for the lease, with one thread
+		} else {
+			e.seg.WakeSeat(c.Nominee)
+		}
+		e.seg.WakeSeat(seat)
+	case c.Nominee < 0 && c.ResignTerm < term:
+		// Who was to follow leads, and is asked for nothing.
+	default:
+		e.seg.WakeAll()
+	}
 }
 
 func flag(bit uint64, on bool) uint64 {
