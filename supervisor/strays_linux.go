@@ -5,7 +5,6 @@ package supervisor
 import (
 	"os"
 	"path/filepath"
-	"strconv"
 	"strings"
 
 	"golang.org/x/sys/unix"
@@ -16,9 +15,8 @@ import (
 // environOf is the environment with which a process was started; empty if it
 // may not be read.
 func environOf(pid int) map[string]string {
-	b, _ := os.ReadFile(filepath.Join("/proc", strconv.Itoa(pid), "environ"))
 	env := map[string]string{}
-	for kv := range strings.SplitSeq(string(b), "\x00") {
+	for _, kv := range proc.Environ(pid) {
 		if name, value, ok := strings.Cut(kv, "="); ok {
 			env[name] = value
 		}
@@ -31,15 +29,14 @@ func environOf(pid int) map[string]string {
 // group nor below it. worker narrows it to what came from that one; empty
 // means any.
 func strays(roleDir, worker string, known func(proc.Identity) bool) []proc.Identity {
-	entries, err := os.ReadDir("/proc")
+	pids, err := proc.PIDs()
 	if err != nil {
 		return nil
 	}
 	ours := ancestors(os.Getpid())
 	var found []proc.Identity
-	for _, e := range entries {
-		pid, err := strconv.Atoi(e.Name())
-		if err != nil || ours[pid] {
+	for _, pid := range pids {
+		if ours[pid] {
 			continue
 		}
 		env := environOf(pid)
@@ -75,15 +72,7 @@ func ancestors(pid int) map[int]bool {
 	line := map[int]bool{}
 	for pid > 1 && !line[pid] {
 		line[pid] = true
-		b, err := os.ReadFile(filepath.Join("/proc", strconv.Itoa(pid), "stat"))
-		if err != nil {
-			break
-		}
-		fields := strings.Fields(string(b[strings.LastIndexByte(string(b), ')')+1:]))
-		if len(fields) < 2 {
-			break
-		}
-		pid, _ = strconv.Atoi(fields[1])
+		pid, _ = proc.Parent(pid) // 0 ends it
 	}
 	return line
 }

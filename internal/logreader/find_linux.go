@@ -9,8 +9,8 @@ import (
 	"net"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
-	"strings"
 	"syscall"
 	"time"
 
@@ -95,10 +95,9 @@ func others(dir string, use proc.Identity) (found []proc.Identity) {
 			found = append(found, r.Reader)
 		}
 	}
-	entries, _ := os.ReadDir("/proc")
-	for _, e := range entries {
-		pid, err := strconv.Atoi(e.Name())
-		if err != nil || !marked(pid, dir) {
+	pids, _ := proc.PIDs()
+	for _, pid := range pids {
+		if !marked(pid, dir) {
 			continue
 		}
 		if id, err := proc.Of(pid); err == nil && id != use && (len(found) == 0 || id != found[0]) {
@@ -110,21 +109,11 @@ func others(dir string, use proc.Identity) (found []proc.Identity) {
 
 // marked: the process was started as a reader of this folder, by our user.
 func marked(pid int, dir string) bool {
-	path := filepath.Join("/proc", strconv.Itoa(pid))
-	fi, err := os.Stat(path)
+	fi, err := os.Stat(filepath.Join("/proc", strconv.Itoa(pid)))
 	if err != nil || int(fi.Sys().(*syscall.Stat_t).Uid) != os.Geteuid() {
 		return false
 	}
-	b, err := os.ReadFile(filepath.Join(path, "environ"))
-	if err != nil {
-		return false
-	}
-	for kv := range strings.SplitSeq(string(b), "\x00") {
-		if kv == mark+"="+dir {
-			return true
-		}
-	}
-	return false
+	return slices.Contains(proc.Environ(pid), mark+"="+dir)
 }
 
 const (

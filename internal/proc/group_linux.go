@@ -28,20 +28,12 @@ func GroupGone(group int) bool {
 }
 
 func inGroup(group int) bool {
-	d, err := os.Open("/proc")
+	pids, err := PIDs()
 	if err != nil {
 		return true
 	}
-	defer d.Close()
-	names, err := d.Readdirnames(-1)
-	if err != nil {
-		return true
-	}
-	for _, name := range names {
-		if name[0] < '0' || name[0] > '9' {
-			continue
-		}
-		b, err := os.ReadFile("/proc/" + name + "/stat")
+	for _, pid := range pids {
+		b, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/stat")
 		if err != nil {
 			continue // gone meanwhile
 		}

@@ -17,20 +17,14 @@ import (
 // user owns, or that replaced its whole environment and left the group, is not
 // found. ok is false if the process table could not be read.
 func Tree(group int, marks []string) (found []Identity, ok bool) {
-	dir, err := os.Open("/proc")
-	if err != nil {
-		return nil, false
-	}
-	names, err := dir.Readdirnames(-1)
-	dir.Close()
+	pids, err := PIDs()
 	if err != nil {
 		return nil, false
 	}
 	me := os.Getpid()
 	env := environs{buf: make([]byte, 64<<10), marks: marks}
-	for _, name := range names {
-		pid, err := strconv.Atoi(name)
-		if err != nil || pid == me || pid == group || !inGroupOf(pid, group) && !env.marked(pid) {
+	for _, pid := range pids {
+		if pid == me || pid == group || !inGroupOf(pid, group) && !env.marked(pid) {
 			continue
 		}
 		if id, err := Of(pid); err == nil && Judge(id) != Gone {
@@ -46,7 +40,7 @@ func inGroupOf(pid, group int) bool {
 }
 
 // environs reads environments. A whole process table is read while a role has
-// no leader, so it makes no system call more than it needs: os.ReadFile would
+// no leader, so it makes no system call more than it needs: Environ would
 // make ten for each process.
 type environs struct {
 	buf   []byte

@@ -3,10 +3,8 @@
 package host
 
 import (
-	"bytes"
 	"os"
-	"path/filepath"
-	"strconv"
+	"slices"
 	"syscall"
 	"time"
 
@@ -27,13 +25,12 @@ func killLeftovers(mark string) {
 }
 
 func killRound(mark string) (found bool) {
-	entries, err := os.ReadDir("/proc")
+	pids, err := proc.PIDs()
 	if err != nil {
 		return false
 	}
-	for _, e := range entries {
-		pid, err := strconv.Atoi(e.Name())
-		if err != nil || pid == os.Getpid() || !carries(pid, mark) {
+	for _, pid := range pids {
+		if pid == os.Getpid() || !carries(pid, mark) {
 			continue
 		}
 		id, err := proc.Of(pid)
@@ -56,17 +53,5 @@ func killRound(mark string) (found bool) {
 	return found
 }
 
-// carries reads the environment with which a process was started. That of a
-// zombie is empty.
-func carries(pid int, mark string) bool {
-	b, err := os.ReadFile(filepath.Join("/proc", strconv.Itoa(pid), "environ"))
-	if err != nil {
-		return false
-	}
-	for kv := range bytes.SplitSeq(b, []byte{0}) {
-		if string(kv) == mark {
-			return true
-		}
-	}
-	return false
-}
+// carries: the process was started with the mark in its environment.
+func carries(pid int, mark string) bool { return slices.Contains(proc.Environ(pid), mark) }
