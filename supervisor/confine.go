@@ -74,7 +74,7 @@ func (c *Confinement) groupLimit() string {
 }
 
 // validate checks the values alone.
-func (c *Confinement) validate(bad func(field, format string, args ...any) error) error {
+func (c *Confinement) validate(bad badField) error {
 	for _, n := range []struct {
 		field  string
 		value  *int

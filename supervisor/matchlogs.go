@@ -33,7 +33,7 @@ func (s *Supervisor) matchLogs(pattern string) (sources []capture.Source, err er
 	if _, err := path.Match(pattern, ""); err != nil {
 		return nil, fmt.Errorf("%w: %q is no pattern: %v", ErrNoRole, pattern, err)
 	}
-	for _, r := range s.roles {
+	for _, r := range s.loops() {
 		all, err := s.LogSources(r.config.Name)
 		if err != nil {
 			return nil, err

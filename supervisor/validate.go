@@ -8,6 +8,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/standbyd/standbyd/internal/listen"
 	"github.com/standbyd/standbyd/internal/sockpath"
 )
 
@@ -141,21 +142,8 @@ func (r *RoleConfig) Validate() error {
 	case r.LogKeep < 0:
 		return bad("log_keep", "%d, must be 0 or more", r.LogKeep)
 	}
-	for key := range r.Env {
-		if key == "" || strings.ContainsAny(key, "=\x00") {
-			return bad("env", "%q is no name of a variable", key)
-		}
-		if reserved(key) {
-			return bad("env", "%s is set by standbyd itself", key)
-		}
-	}
-	for _, name := range r.PassEnv {
-		if name == "" || strings.ContainsAny(name, "=\x00") {
-			return bad("pass_env", "%q is no name of a variable", name)
-		}
-		if reserved(name) {
-			return bad("pass_env", "%s is set by standbyd itself", name)
-		}
+	if err := r.validateEnvironment(bad); err != nil {
+		return err
 	}
 	if err := r.Confine.validate(bad); err != nil {
 		return err
@@ -168,6 +156,44 @@ func (r *RoleConfig) Validate() error {
 	if err := r.validateHealth(); err != nil {
 		return err
 	}
+	if err := r.validateListeners(bad); err != nil {
+		return err
+	}
+	for i, h := range r.Hooks {
+		if h.Name == "" || h.Hooks == nil {
+			return bad(fmt.Sprintf("plugin[%d].name", i), "a hook needs a name and an implementation")
+		}
+	}
+	return nil
+}
+
+// badField makes the error about one setting of a role.
+type badField func(field, format string, args ...any) error
+
+func (r *RoleConfig) validateEnvironment(bad badField) error {
+	variable := func(field, name string) error {
+		if name == "" || strings.ContainsAny(name, "=\x00") {
+			return bad(field, "%q is no name of a variable", name)
+		}
+		if reserved(name) {
+			return bad(field, "%s is set by standbyd itself", name)
+		}
+		return nil
+	}
+	for name := range r.Env {
+		if err := variable("env", name); err != nil {
+			return err
+		}
+	}
+	for _, name := range r.PassEnv {
+		if err := variable("pass_env", name); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (r *RoleConfig) validateListeners(bad badField) error {
 	names := map[string]bool{}
 	for i, l := range r.Listen {
 		field := fmt.Sprintf("listen[%d].", i)
@@ -185,20 +211,7 @@ func (r *RoleConfig) Validate() error {
 		}
 		names[l.Name] = true
 	}
-	for i, h := range r.Hooks {
-		if h.Name == "" || h.Hooks == nil {
-			return bad(fmt.Sprintf("plugin[%d].name", i), "a hook needs a name and an implementation")
-		}
-	}
 	return nil
 }
 
-func (l ListenConfig) network() string {
-	switch {
-	case l.Network != "":
-		return l.Network
-	case strings.HasPrefix(l.Address, "/"):
-		return "unix"
-	}
-	return "tcp"
-}
+func (l ListenConfig) network() string { return listen.Network(l.Network, l.Address) }
