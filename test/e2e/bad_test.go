@@ -223,10 +223,7 @@ restart_delay = "20ms"
 // Too many leaders die: the role is held, says why and what to type.
 func TestHeldRole(t *testing.T) {
 	t.Parallel()
-	d := configure(t, strings.Replace(storeConfig(`cool_down = "1h"`), "failovers = 1000", "failovers = 3", 1))
-	d.start()
-	before := d.whole("kv")
-	l := write(t, d.url, 1)
+	d, before, l := underLoad(t, strings.Replace(storeConfig(`cool_down = "1h"`), "failovers = 1000", "failovers = 3", 1), 1)
 	for range 3 {
 		l.more(3)
 		kill(t, before.LeaderPID, syscall.SIGKILL)

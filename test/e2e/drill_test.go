@@ -38,10 +38,7 @@ type drillLine struct {
 // with what the probe saw, and the history has the same record.
 func TestDrill(t *testing.T) {
 	t.Parallel()
-	d := configure(t, hangConfig(`progress_timeout = "2s"`))
-	d.start()
-	before := d.whole("kv")
-	l := write(t, d.url, 2)
+	d, before, l := underLoad(t, hangConfig(`progress_timeout = "2s"`), 2)
 	for _, fault := range []string{"kill", "stop", "exit", "hang"} {
 		drills := lines[drillLine](d, "drill", "kv", "--fault", fault, "--count", "2", "--interval", "50ms", "--probe", d.url+"/status", "-o", "json")
 		if len(drills) != 3 || drills[2].Summary == nil {

@@ -56,10 +56,7 @@ const (
 // The leader is killed, again and again, under clients that write.
 func TestKillLeader(t *testing.T) {
 	t.Parallel()
-	d := configure(t, storeConfig(""))
-	d.start()
-	before := d.whole("kv")
-	l := write(t, d.url, 4)
+	d, before, l := underLoad(t, storeConfig(""), 4)
 	for i := range rounds(20) {
 		l.more(3)
 		kill(t, before.LeaderPID, syscall.SIGKILL)
@@ -105,10 +102,7 @@ func (r record) measured(t *testing.T, what string, us *float64) {
 // A hung leader is gone before the next one leads.
 func TestStopLeader(t *testing.T) {
 	t.Parallel()
-	d := configure(t, hangConfig(`fence = "process"`))
-	d.start()
-	before := d.whole("kv")
-	l := write(t, d.url, 2)
+	d, before, l := underLoad(t, hangConfig(`fence = "process"`), 2)
 	for range rounds(3) {
 		l.more(3)
 		kill(t, before.LeaderPID, syscall.SIGSTOP)
@@ -129,10 +123,7 @@ func TestStopLeader(t *testing.T) {
 // leads: nothing that it does then counts, and it joins in again.
 func TestStopAndContinueLeader(t *testing.T) {
 	t.Parallel()
-	d := configure(t, hangConfig(`fence = "token"`))
-	d.start()
-	before := d.whole("kv")
-	l := write(t, d.url, 4)
+	d, before, l := underLoad(t, hangConfig(`fence = "token"`), 4)
 	for range rounds(3) {
 		l.more(3)
 		old := before
@@ -165,10 +156,7 @@ func TestStopAndContinueLeader(t *testing.T) {
 // All of them at once: the role comes back with everything.
 func TestKillEverybody(t *testing.T) {
 	t.Parallel()
-	d := configure(t, storeConfig(""))
-	d.start()
-	before := d.whole("kv")
-	l := write(t, d.url, 2)
+	d, before, l := underLoad(t, storeConfig(""), 2)
 	for range rounds(3) {
 		l.more(3)
 		for _, pid := range before.pids() {
@@ -185,10 +173,7 @@ func TestKillEverybody(t *testing.T) {
 // The whole machine pauses: nobody is condemned for that.
 func TestPauseEverything(t *testing.T) {
 	t.Parallel()
-	d := configure(t, hangConfig(""))
-	d.start()
-	before := d.whole("kv")
-	l := write(t, d.url, 2)
+	d, before, l := underLoad(t, hangConfig(""), 2)
 	l.more(3)
 	// The supervisor wakes last, when everybody else beats already, and first.
 	for _, last := range []bool{true, false} {
@@ -215,10 +200,7 @@ func TestPauseEverything(t *testing.T) {
 // The standby that takes over dies in the middle of it.
 func TestKillDuringTakeover(t *testing.T) {
 	t.Parallel()
-	d := configure(t, storeConfig(""))
-	d.start()
-	before := d.whole("kv")
-	l := write(t, d.url, 2)
+	d, before, l := underLoad(t, storeConfig(""), 2)
 	for i := range rounds(6) {
 		l.more(3)
 		kill(t, before.LeaderPID, syscall.SIGKILL)

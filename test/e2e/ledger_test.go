@@ -51,6 +51,16 @@ func write(t *testing.T, url string, n int) *ledger {
 	return l
 }
 
+// underLoad starts standbyd with a config of a kv role, waits until that is
+// whole, and lets n writers write to it.
+func underLoad(t *testing.T, config string, n int) (d *daemon, before roleStatus, l *ledger) {
+	t.Helper()
+	d = configure(t, config)
+	d.start()
+	before = d.whole("kv")
+	return d, before, write(t, d.url, n)
+}
+
 func key(writer int, n int64) string { return fmt.Sprintf("w%d.%d", writer, n) }
 
 func (l *ledger) writer(i int) {

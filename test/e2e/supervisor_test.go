@@ -20,10 +20,7 @@ import (
 // standbyd is killed, again and again: its workers and their clients do not notice.
 func TestKillDaemon(t *testing.T) {
 	t.Parallel()
-	d := configure(t, storeConfig(""))
-	d.start()
-	before := d.whole("kv")
-	l := write(t, d.url, 4)
+	d, before, l := underLoad(t, storeConfig(""), 4)
 	for i := range rounds(10) {
 		l.more(3)
 		url, failed := d.url, l.failed.Load()
@@ -99,10 +96,7 @@ func (d *daemon) workersOf(name string) (n int) {
 // the next standbyd tells of it and replaces the dead one.
 func TestFailoverWithoutDaemon(t *testing.T) {
 	t.Parallel()
-	d := configure(t, storeConfig(""))
-	d.start()
-	before := d.whole("kv")
-	l := write(t, d.url, 2)
+	d, before, l := underLoad(t, storeConfig(""), 2)
 	l.more(3)
 	d.end(syscall.SIGKILL)
 	kill(t, before.LeaderPID, syscall.SIGKILL)
@@ -122,10 +116,7 @@ func TestFailoverWithoutDaemon(t *testing.T) {
 // A stopped supervisor stops nothing else.
 func TestStopDaemon(t *testing.T) {
 	t.Parallel()
-	d := configure(t, hangConfig(""))
-	d.start()
-	before := d.whole("kv")
-	l := write(t, d.url, 2)
+	d, before, l := underLoad(t, hangConfig(""), 2)
 	l.more(3)
 	kill(t, d.cmd.Process.Pid, syscall.SIGSTOP)
 	time.Sleep(hangAfter + time.Second)
@@ -147,10 +138,7 @@ func TestStopDaemon(t *testing.T) {
 // find the leader hung, and end it.
 func TestStopDaemonAndLeader(t *testing.T) {
 	t.Parallel()
-	d := configure(t, hangConfig(""))
-	d.start()
-	before := d.whole("kv")
-	l := write(t, d.url, 2)
+	d, before, l := underLoad(t, hangConfig(""), 2)
 	l.more(3)
 	kill(t, d.cmd.Process.Pid, syscall.SIGSTOP)
 	kill(t, before.LeaderPID, syscall.SIGSTOP)
@@ -168,10 +156,7 @@ func TestTerminate(t *testing.T) {
 	for _, sig := range []syscall.Signal{syscall.SIGTERM, syscall.SIGINT} {
 		t.Run(sig.String(), func(t *testing.T) {
 			t.Parallel()
-			d := configure(t, storeConfig(""))
-			d.start()
-			before := d.whole("kv")
-			l := write(t, d.url, 2)
+			d, before, l := underLoad(t, storeConfig(""), 2)
 			l.more(3)
 			began := time.Now()
 			state := d.end(sig)

@@ -18,10 +18,7 @@ import (
 // Not one request fails while the leader is changed by plan, again and again.
 func TestSwitchoverUnderLoad(t *testing.T) {
 	t.Parallel()
-	d := configure(t, storeConfig(""))
-	d.start()
-	before := d.whole("kv")
-	l := write(t, d.url, 4)
+	d, before, l := underLoad(t, storeConfig(""), 4)
 	n := 15
 	if os.Getenv("SOAK") != "" {
 		n = 200
@@ -87,14 +84,11 @@ type ranking struct {
 // A switchover that cannot be is refused with the reason, and nothing happens.
 func TestSwitchoverRefused(t *testing.T) {
 	t.Parallel()
-	d := configure(t, storeConfig(`
+	d, before, l := underLoad(t, storeConfig(`
 [[role.kv.worker]]
 index = 1
 nofailover = true
-`))
-	d.start()
-	before := d.whole("kv")
-	l := write(t, d.url, 2)
+`), 2)
 	l.more(3)
 	stopped := ""
 	for _, w := range before.Workers {
@@ -160,10 +154,7 @@ nofailover = true
 // A failover works on a leader that hangs, and costs nothing of the budget.
 func TestFailoverOfAHungLeader(t *testing.T) {
 	t.Parallel()
-	d := configure(t, strings.Replace(storeConfig(""), "failovers = 1000", "failovers = 1", 1))
-	d.start()
-	before := d.whole("kv")
-	l := write(t, d.url, 2)
+	d, before, l := underLoad(t, strings.Replace(storeConfig(""), "failovers = 1000", "failovers = 1", 1), 2)
 	for _, hung := range []bool{true, false, true} {
 		l.more(3)
 		if hung {
@@ -190,10 +181,7 @@ func TestFailoverOfAHungLeader(t *testing.T) {
 // hangs, not without the daemon. Then it ends, by its time or by resume.
 func TestPause(t *testing.T) {
 	t.Parallel()
-	d := configure(t, hangConfig(""))
-	d.start()
-	before := d.whole("kv")
-	l := write(t, d.url, 2)
+	d, before, l := underLoad(t, hangConfig(""), 2)
 	l.more(3)
 	d.run("pause", "kv")
 	kill(t, before.LeaderPID, syscall.SIGSTOP)
