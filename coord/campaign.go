@@ -146,8 +146,9 @@ func (m *Member) stopped(ctx context.Context) error {
 // the whole condition again: the control word, vacant, proven dead, stale.
 func (m *Member) claim(ctx, leading context.Context, managed bool) (l *Leadership, err error) {
 	var (
-		w    watch
-		turn turn
+		w     watch
+		turn  turn
+		fresh fresh
 	)
 	defer func() {
 		if l == nil { // else the leadership drops it, when the work has begun
@@ -167,6 +168,10 @@ func (m *Member) claim(ctx, leading context.Context, managed bool) (l *Leadershi
 		in := m.ready.Load() && m.seat.Admitted() && (!m.candidate.Load().NoFailover || m.elec.Control().Nominee == m.seat.Number())
 		m.race(in)
 		pid, term := m.elec.Owner()
+		if left := fresh.left(&w, m.pid, pid, term, proc.MonoNow()); left > 0 {
+			m.sleep(count, left)
+			continue
+		}
 		w.follow(m, pid, term)
 		w.listens(m)
 		wait := m.params.Tick
@@ -211,6 +216,11 @@ func (m *Member) rest(w *watch, count uint32, d time.Duration) {
 		}
 		w.ear = newEar(m, w.vigil)
 	}
+	m.sleep(count, d)
+}
+
+// sleep is rest without a vigil.
+func (m *Member) sleep(count uint32, d time.Duration) {
 	if m.seat.WaitEvent(count, d) != nil {
 		time.Sleep(max(m.params.Tick/16, time.Millisecond)) // no way to wait for an event here
 	}

@@ -80,6 +80,26 @@ func (w *watch) follow(m *Member, pid uint32, term uint64) {
 	}
 }
 
+// fresh is an owner that has just taken over from the one that is watched. It is
+// left alone for its first moment: to turn to it takes longer than its claim and
+// its work's first write, which on a machine of few processors would wait for
+// all those that turn.
+type fresh struct {
+	term  uint64
+	since int64 // CLOCK_MONOTONIC ns
+}
+
+// left is for how long the owner is to be left alone, 0 or less: no longer.
+func (f *fresh) left(w *watch, me, pid uint32, term uint64, now int64) time.Duration {
+	if w.pid == 0 || pid == 0 || pid == me || pid == w.pid && term == w.term {
+		return 0
+	}
+	if f.term != term {
+		f.term, f.since = term, now
+	}
+	return firstMoment - time.Duration(now-f.since)
+}
+
 // await makes the handle stir the campaign when the process is gone. While
 // there is a hint to come first, that is not needed, and would only take the
 // processor from whoever takes over.
