@@ -128,7 +128,6 @@ func (t *turn) begin(c *changeState, named int, to seatView) {
 	c.from = s.led.pid
 	s.change = c
 	s.control.resign = c.term
-	t.nameNext(to)
 	verb := "a switchover"
 	if c.forced {
 		verb = "a failover"
@@ -139,6 +138,7 @@ func (t *turn) begin(c *changeState, named int, to seatView) {
 	}
 	t.emit(Event{Type: EventChange, Worker: s.nameOf(to.pid), PID: int(to.pid), Reason: c.reason(),
 		Text: fmt.Sprintf("%s from %s to %s was asked for", verb, from, s.nameOf(to.pid))})
+	t.nameNext(to) // last: from here on the processors are the leader's and the nominee's
 }
 
 // nameNext writes the nomination of a change.
