@@ -27,14 +27,12 @@ import (
 	"strings"
 	"syscall"
 
+	"github.com/standbyd/standbyd/internal/launch/stage"
 	"github.com/standbyd/standbyd/internal/proc"
 )
 
 // Credential is the user that a process runs as.
-type Credential struct {
-	UID, GID uint32
-	Groups   []uint32 // supplementary; nil means none
-}
+type Credential = stage.Credential
 
 // Spec says what to start. Files in it stay the caller's and may be closed as
 // soon as Start has returned.
@@ -65,8 +63,8 @@ type Spec struct {
 	// Ready is one more file, as the descriptor ReadyFD: beyond all others.
 	Ready   *os.File
 	ReadyFD int
-	// Staged makes the process wait for Release. The program's main must call
-	// Stage first. Without it the program runs at once, LISTEN_PID is not set,
+	// Staged makes the process wait for Release; Stage must have been called.
+	// Without it the program runs at once, LISTEN_PID is not set,
 	// and descriptors that this process inherited without close-on-exec are
 	// passed on.
 	Staged bool
@@ -185,10 +183,10 @@ func (spec *Spec) check() error {
 		}
 	}
 	if spec.Umask >= 0 && !spec.Staged {
-		return errors.New("umask needs the launch stage: make Stage the first line of main")
+		return errors.New("umask needs the launch stage: call Stage first in main")
 	}
 	if !spec.Settings.none() && !spec.Staged {
-		return errors.New("niceness, limits and the like need the launch stage: make Stage the first line of main")
+		return errors.New("niceness, limits and the like need the launch stage: call Stage first in main")
 	}
 	if err := spec.Settings.check(); err != nil {
 		return err
@@ -249,7 +247,7 @@ func explainDirect(spec Spec, err error) error {
 		e.Step, e.On = "user", fmt.Sprint(c.UID)
 		return e
 	}
-	e.Advice = adviseExec(spec.Path, err)
+	e.Advice = stage.AdviseExec(spec.Path, err)
 	return e
 }
 

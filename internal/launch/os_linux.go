@@ -3,7 +3,6 @@
 package launch
 
 import (
-	"math"
 	"os"
 
 	"golang.org/x/sys/unix"
@@ -19,13 +18,4 @@ func ownProgram() (string, error) {
 		return link, nil
 	}
 	return os.Executable()
-}
-
-// closeOthersOnExec marks everything from fd on, also what this process's
-// parents left open by mistake.
-func closeOthersOnExec(fd int) {
-	if unix.CloseRange(uint(fd), math.MaxUint32, unix.CLOSE_RANGE_CLOEXEC) == nil {
-		return
-	}
-	markOnExec(fd)
 }

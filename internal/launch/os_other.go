@@ -21,5 +21,3 @@ func pipeCloexec(p *[2]int) error {
 }
 
 func ownProgram() (string, error) { return os.Executable() }
-
-func closeOthersOnExec(fd int) { markOnExec(fd) }

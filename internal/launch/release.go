@@ -3,15 +3,14 @@
 package launch
 
 import (
-	"encoding/binary"
+	"bytes"
 	"errors"
 	"io"
 	"os"
 	"slices"
-	"strconv"
-	"strings"
 	"syscall"
 
+	"github.com/standbyd/standbyd/internal/launch/stage"
 	"github.com/standbyd/standbyd/internal/proc"
 )
 
@@ -42,21 +41,20 @@ func startStaged(spec Spec, files descriptors) (*Process, error) {
 		return nil, &Error{Path: spec.Path, Step: "stage", Err: err}
 	}
 	defer syscall.Close(stageReport)
-	g := &gate{open: open, report: report, order: (&order{
+	order := stage.Order{
 		Path: spec.Path, Args: spec.Args, Env: spec.Env, Dir: spec.Dir, Umask: spec.Umask,
-		Credential: spec.Credential, ListenPID: len(spec.Listeners) > 0, Settings: spec.Settings,
-	}).encode()}
+		Credential: spec.Credential, ListenPID: len(spec.Listeners) > 0,
+	}
+	spec.Settings.order(&order)
+	g := &gate{open: open, report: report, order: order.Frame()}
 
 	self, err := ownProgram()
 	if err != nil {
 		g.close()
 		return nil, &Error{Path: spec.Path, Step: "stage", Err: err}
 	}
-	number := len(files.list)
-	pid, step, err := forkInto(spec.Cgroup, self, []string{stageName, strconv.Itoa(number)}, &syscall.ProcAttr{
-		// The stage's own runtime is kept small; the program's environment
-		// comes with the order.
-		Env:   []string{"GOMAXPROCS=1", "GOGC=off"},
+	pid, step, err := forkInto(spec.Cgroup, self, stage.Argv(len(files.list)), &syscall.ProcAttr{
+		Env:   stage.Env(),
 		Files: append(slices.Clip(files.list), uintptr(stageGate), uintptr(stageReport)),
 		Sys:   &syscall.SysProcAttr{Setpgid: true},
 	})
@@ -90,7 +88,7 @@ func (p *Process) Release() error {
 		return &Error{Path: p.path, Step: "stage", Err: ErrNotStaged}
 	}
 	defer g.close()
-	if _, err := g.open.Write(append(g.order, goByte)); err != nil && !errors.Is(err, syscall.EPIPE) {
+	if _, err := g.open.Write(append(g.order, stage.GoByte)); err != nil && !errors.Is(err, syscall.EPIPE) {
 		return &Error{Path: p.path, Step: "stage", Err: err}
 	}
 	g.open.Close()
@@ -98,30 +96,14 @@ func (p *Process) Release() error {
 	switch {
 	case err != nil:
 		return &Error{Path: p.path, Step: "stage", Err: err}
-	case len(text) == 1 && text[0] == goByte:
+	case len(text) == 1 && text[0] == stage.GoByte:
 		return nil
 	case len(text) == 0:
 		return &Error{Path: p.path, Step: "stage", Err: proc.ErrGone, Advice: "something ended the process before the program ran"}
 	}
-	e := decodeFailure(strings.TrimPrefix(string(text), string(rune(goByte))))
-	e.Path = p.path
-	return e
-}
-
-// encodeFailure: error number, then step, object and advice, separated by zeros.
-func encodeFailure(step, on string, err error, advice string) []byte {
-	var number syscall.Errno
-	errors.As(err, &number)
-	return append(binary.BigEndian.AppendUint32(nil, uint32(number)), step+"\x00"+on+"\x00"+advice...)
-}
-
-func decodeFailure(text string) *Error {
-	if len(text) >= 4 {
-		parts := strings.SplitN(text[4:], "\x00", 3)
-		if len(parts) == 3 {
-			return &Error{Step: parts[0], On: parts[1], Advice: parts[2],
-				Err: syscall.Errno(binary.BigEndian.Uint32([]byte(text[:4])))}
-		}
+	f, err := stage.DecodeFailure(bytes.TrimPrefix(text, []byte{stage.GoByte}))
+	if err != nil {
+		return &Error{Path: p.path, Step: "stage", Err: err}
 	}
-	return &Error{Step: "stage", Err: errors.New("the stage's report is damaged")}
+	return &Error{Path: p.path, Step: f.Step, On: f.On, Err: f.Err, Advice: f.Advice}
 }

@@ -13,6 +13,8 @@ import (
 	"testing"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/standbyd/standbyd/internal/launch/stage"
 )
 
 func init() { programs["settings"] = settings }
@@ -20,7 +22,7 @@ func init() { programs["settings"] = settings }
 // settings prints what the stage has set of the process.
 func settings([]string) {
 	prio, _ := unix.Getpriority(unix.PRIO_PROCESS, 0)
-	oom, _ := os.ReadFile(oomFile)
+	oom, _ := os.ReadFile("/proc/self/oom_score_adj")
 	fmt.Printf("nice=%d\noom=%s\n", 20-prio, strings.TrimSpace(string(oom)))
 	status, _ := os.ReadFile("/proc/self/status")
 	for line := range strings.Lines(string(status)) {
@@ -109,7 +111,7 @@ func TestSettingsNameTheStepThatFailed(t *testing.T) {
 		if !errors.As(err, &e) || e.Step != c.step || !errors.Is(err, c.err) || !strings.Contains(err.Error(), c.text) {
 			t.Errorf("%+v: %v", c.set, err)
 		}
-		if s := ended(t, p); s.Code != failedStatus {
+		if s := ended(t, p); s.Code != stage.FailedStatus {
 			t.Errorf("the stage ended with %v", s)
 		}
 	}
@@ -128,18 +130,5 @@ func TestSettingsNeedTheStage(t *testing.T) {
 	spec.Settings, spec.Env = Settings{}, []string{"PASSWORD=a\x00b"}
 	if _, err := Start(spec); err == nil || !strings.Contains(err.Error(), "PASSWORD") || strings.Contains(err.Error(), "a\\x00b") {
 		t.Errorf("a variable with a zero byte: %v", err)
-	}
-}
-
-func TestOrderKeepsSettings(t *testing.T) {
-	want := &order{Path: "/p", Umask: -1, Settings: Settings{Nice: number(-20), NoNewPrivs: true, Limits: []Limit{{"as", 1, Unlimited}, {"core", 0, 0}}}}
-	got, err := decodeOrder(want.encode()[4:])
-	if err != nil || fmt.Sprint(got.Settings.Limits) != fmt.Sprint(want.Settings.Limits) || *got.Settings.Nice != -20 || got.Settings.OOMScoreAdj != nil || !got.Settings.NoNewPrivs {
-		t.Errorf("%+v, %v", got, err)
-	}
-	for n := range want.encode()[4:] {
-		if _, err := decodeOrder(want.encode()[4 : 4+n]); err == nil {
-			t.Errorf("an order of %d bytes was read", n)
-		}
 	}
 }

@@ -1,9 +1,11 @@
 //go:build unix && !linux
 
-package launch
+package stage
 
 import "syscall"
 
 func setOOMScoreAdj(int) error { return syscall.ENOTSUP }
 
 func setNoNewPrivs() error { return syscall.ENOTSUP }
+
+func closeOthersOnExec(fd int) { markOnExec(fd) }

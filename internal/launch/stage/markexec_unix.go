@@ -1,12 +1,11 @@
 //go:build unix
 
-package launch
+package stage
 
 import (
 	"os"
 	"strconv"
-
-	"golang.org/x/sys/unix"
+	"syscall"
 )
 
 // markOnExec is closeOthersOnExec where the kernel cannot do it in one call.
@@ -14,13 +13,13 @@ func markOnExec(fd int) {
 	names, err := os.ReadDir("/dev/fd")
 	if err != nil {
 		for n := fd; n < fd+256; n++ {
-			unix.CloseOnExec(n)
+			syscall.CloseOnExec(n)
 		}
 		return
 	}
 	for _, e := range names {
 		if n, err := strconv.Atoi(e.Name()); err == nil && n >= fd {
-			unix.CloseOnExec(n)
+			syscall.CloseOnExec(n)
 		}
 	}
 }
