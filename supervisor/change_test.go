@@ -191,7 +191,7 @@ func TestFailoverInsteadOfASwitchover(t *testing.T) {
 		t.Errorf("%+v, %d failovers", got, len(c.s.failovers))
 	}
 	// It is started again at once.
-	if text := describe(c.do(inExited{index: 0, pid: 100, exit: Exit{PID: 100, Signal: "SIGKILL"}})); !strings.Contains(text, "launch 0") {
+	if text := describe(c.do(inExited{index: 0, pid: 100, exit: Exit{PID: 100, Signal: "SIGKILL"}})); !strings.Contains(text, "queue 0") {
 		t.Errorf("%s", text)
 	}
 }
@@ -284,7 +284,7 @@ func TestPausedRoleKeepsItsLeadersPlaceEmpty(t *testing.T) {
 		die(1, 101)
 		c.pass(time.Minute)
 		text := describe(c.do(inDue{}))
-		if strings.Contains(text, "launch 0") || !strings.Contains(text, "launch 1") || c.s.phase != phasePaused {
+		if strings.Contains(text, "queue 0") || !strings.Contains(text, "queue 1") || c.s.phase != phasePaused {
 			t.Fatalf("%s: %s: %s", end, c.s.phase, text)
 		}
 		if w := c.s.workers[0]; w.lot != lotBackoff || !strings.Contains(w.why, "standbyd resume kv") {
@@ -296,7 +296,7 @@ func TestPausedRoleKeepsItsLeadersPlaceEmpty(t *testing.T) {
 			c.do(inFailover{to: -1})
 			text = describe(c.follow(102, 8, role.ReasonCrash))
 		}
-		if !strings.Contains(text, "launch 0") {
+		if !strings.Contains(text, "queue 0") {
 			t.Errorf("%s: %s", end, text)
 		}
 	}

@@ -184,6 +184,8 @@ func (w *changing) input(in input) {
 		switch e := e.(type) {
 		case doJob:
 			w.q.put(e)
+		case doQueue:
+			w.input(inTurn{e.index})
 		case doLaunch:
 			w.pid++
 			w.input(inLaunched{e.index, w.pid})

@@ -130,6 +130,7 @@ func TestDrilledEndIsNoFailure(t *testing.T) {
 	// Its next end is one again.
 	c.pass(p.RestartDelay)
 	c.do(inDue{})
+	c.do(inTurn{0})
 	c.do(inLaunched{0, 200})
 	c.do(inEnded{0, 200})
 	c.do(inExited{index: 0, pid: 200, exit: Exit{PID: 200, Signal: "SIGKILL"}})

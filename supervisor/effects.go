@@ -18,9 +18,15 @@ import (
 //	doJob(demote T)    before  doJob(pre-promote or promote T+1)
 //	doControl(granted) after   the pre-promote job of that term has reported
 //	doRelease          before  the doLaunch that follows it
+//	doQueue            before  the doLaunch that its turn allows
 type effect interface{ performed() }
 
 type (
+	// doQueue asks for a turn among the processes that start, over all roles:
+	// inTurn when it is there. It is used up by the doLaunch that follows, or
+	// given back by doYield.
+	doQueue struct{ index int }
+	doYield struct{}
 	// doLaunch starts a process: inLaunched or inUnlaunched, at once. The
 	// process is listed on disk before it executes the worker's program.
 	doLaunch struct{ index int }
@@ -103,6 +109,8 @@ type (
 	doClear struct{}
 )
 
+func (doQueue) performed()        {}
+func (doYield) performed()        {}
 func (doLaunch) performed()       {}
 func (doBury) performed()         {}
 func (doRelease) performed()      {}

@@ -45,8 +45,15 @@ func (l *life) release() {
 }
 
 // launch starts the process of a worker: it exists, is listed on disk, and
-// only then executes its program.
+// only then executes its program. The turn that the worker was given ends with
+// that, see turns.
 func (r *roleLoop) launch(i int) (pid int, err error) {
+	began := time.Now()
+	defer func() {
+		if err != nil {
+			r.sup.turns.end()
+		}
+	}()
 	r.rebindLost()
 	if err := r.mendSocket(); err != nil {
 		return 0, err
@@ -102,6 +109,7 @@ func (r *roleLoop) launch(i int) (pid int, err error) {
 			l.openErr = process.Release()
 		}
 		close(l.opened)
+		r.sup.turns.endAfter(time.Since(began))
 	}()
 	r.watch(i, l)
 	return process.Identity().PID, nil

@@ -26,6 +26,8 @@ type answer[T any] struct {
 
 // Inputs for one worker.
 type (
+	// inTurn: the worker may be started now; the turn is taken.
+	inTurn struct{ index int }
 	// inLaunched: the process exists and is recorded on disk.
 	inLaunched struct {
 		index, pid int
@@ -239,6 +241,7 @@ func (in inSeen) same(other inSeen) bool {
 		})
 }
 
+func (inTurn) sealed()       {}
 func (inLaunched) sealed()   {}
 func (inUnlaunched) sealed() {}
 func (inEnded) sealed()      {}

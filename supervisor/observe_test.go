@@ -80,6 +80,7 @@ func TestConversation(t *testing.T) {
 	c.do(inJob{kind: momentPromote, t: c.s.told, at: us(1000400)})
 	c.pass(time.Second)
 	c.do(inDue{})
+	c.do(inTurn{0})
 	c.do(inLaunched{0, 200})
 	fmt.Fprintln(&c.out, "# shutdown")
 	c.do(inClose{})

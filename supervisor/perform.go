@@ -14,6 +14,12 @@ import (
 // perform does one effect. What it brings about is queued as an input.
 func (r *roleLoop) perform(e effect) {
 	switch e := e.(type) {
+	case doQueue:
+		if r.sup.turns.ask(r, e.index) {
+			r.next(inTurn{e.index})
+		}
+	case doYield:
+		r.sup.turns.end()
 	case doLaunch:
 		pid, err := r.launch(e.index)
 		if err != nil {

@@ -73,22 +73,26 @@ type lot int
 
 const (
 	lotStopped  lot = iota // no process, none wanted
-	lotStarting            // launched or about to be, not ready yet
+	lotStarting            // launched, not ready yet
 	lotStandby
 	lotLeader
 	lotDraining // A names it and its lead has to end
 	lotBackoff  // no process, one is wanted later
 	lotFailed   // no process, one is wanted after the cool-down
+	lotQueued   // no process, one is wanted as soon as it is its turn
 	lotStopping // has been told to end
 	lotEnded    // dead, and being buried
 	lotCount
 )
 
-var lotNames = [lotCount]WorkerState{WorkerStopped, WorkerStarting, WorkerStandby, WorkerLeader, WorkerDraining, WorkerBackoff, WorkerFailed, WorkerStopping, WorkerStopping}
+var lotNames = [lotCount]WorkerState{WorkerStopped, WorkerStarting, WorkerStandby, WorkerLeader, WorkerDraining, WorkerBackoff, WorkerFailed, WorkerStarting, WorkerStopping, WorkerStopping}
 
 func (l lot) String() string {
-	if l == lotEnded {
+	switch l {
+	case lotEnded:
 		return "ended"
+	case lotQueued:
+		return "queued"
 	}
 	return string(lotNames[l])
 }

@@ -120,6 +120,9 @@ func (r *roleLoop) publish() {
 			continue
 		}
 		view := WorkerStatus{Name: w.name, PID: w.pid, State: lotNames[w.lot], Ready: s.useful(i), Unseated: s.unseated(i, at.Mono), up: w.ready, Restarts: w.restarts, LastExit: w.lastExit, Why: w.why, Outdated: s.stale(i)}
+		if w.lot == lotQueued {
+			view.Why = "waits for its turn: other workers are being started"
+		}
 		if w.lot == lotBackoff && w.due != 0 {
 			view.Why = fmt.Sprintf("next start in %v", max(time.Duration(w.due-proc.MonoNow()), 0).Round(100*time.Millisecond))
 			if w.why != "" {

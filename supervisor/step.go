@@ -22,6 +22,8 @@ func step(s state, in input, now moment) (state, []effect) {
 	t := &turn{s: s.clone(), now: now, in: in}
 	was := s.shown()
 	switch in := in.(type) {
+	case inTurn:
+		t.word(in.index, wTurn)
 	case inLaunched:
 		t.word(in.index, wLaunched)
 	case inUnlaunched:

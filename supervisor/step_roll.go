@@ -261,6 +261,10 @@ func (t *turn) watchRoll() {
 		}
 	}
 	for i := range s.workers { // empty places
+		if s.workers[i].lot == lotQueued {
+			t.rollTo(i)
+			return
+		}
 		if w := &s.workers[i]; !w.extra && !w.halted && !s.keptEmpty(w) && w.pid == 0 && w.version != s.version && (w.lot == lotBackoff || w.lot == lotFailed || w.lot == lotStopped && (w.lastExit == nil || w.version == "")) {
 			t.rollTo(i)
 			t.word(i, wStart)

@@ -17,21 +17,41 @@ func ignore(*turn, int) {}
 func want(t *turn, i int)   { t.s.workers[i].wanted = true }
 func unwant(t *turn, i int) { t.s.workers[i].wanted = false }
 
-// launchNow starts a process, or says what it waits for.
+// launchNow starts a process as soon as it is its turn, or says what it waits for.
 func launchNow(t *turn, i int) {
 	w := &t.s.workers[i]
-	w.wanted, w.due = true, 0
-	waits := ""
-	switch {
-	case t.s.phase == phaseRenewing:
-		waits = "waits for a new segment"
-	case !t.s.sockets:
-		waits = "waits for the role's sockets"
-	case t.s.keptEmpty(w):
-		waits = fmt.Sprintf("led when it ended, and a paused role does not restart its leader; `standbyd resume %s`", t.s.policy.Name)
+	if w.extra {
+		becomeStopped(t, i)
+		return
 	}
-	if waits != "" {
+	w.wanted, w.due = true, 0
+	if waits := t.s.cannotStart(w); waits != "" {
 		w.lot, w.why = lotBackoff, waits
+		return
+	}
+	w.lot, w.why = lotQueued, ""
+	t.do(doQueue{i})
+}
+
+// cannotStart says what has to come first, "" if nothing.
+func (s *state) cannotStart(w *worker) string {
+	switch {
+	case s.phase == phaseRenewing:
+		return "waits for a new segment"
+	case !s.sockets:
+		return "waits for the role's sockets"
+	case s.keptEmpty(w):
+		return fmt.Sprintf("led when it ended, and a paused role does not restart its leader; `standbyd resume %s`", s.policy.Name)
+	}
+	return ""
+}
+
+// launchInTurn starts a process, if there still can be one.
+func launchInTurn(t *turn, i int) {
+	w := &t.s.workers[i]
+	if w.extra || t.s.cannotStart(w) != "" {
+		launchNow(t, i) // which says what it is instead
+		yield(t, i)
 		return
 	}
 	if w.lastExit != nil && !w.orderly {
@@ -44,6 +64,9 @@ func launchNow(t *turn, i int) {
 	w.due = t.now.after(t.s.policy.StartTimeout)
 	t.do(doLaunch{i})
 }
+
+// yield lets the next one start: this worker has no use for its turn.
+func yield(t *turn, _ int) { t.do(doYield{}) }
 
 // keptEmpty: the place of a leader that ended while the role was paused stays
 // empty until resume, or until somebody leads.

@@ -41,6 +41,7 @@ type Supervisor struct {
 	all     sync.WaitGroup // the roles' loops, and conduct until it ends them
 
 	lent      lentSockets
+	turns     *turns
 	reshaping reshaping // in the hands of whoever changes roles or their configs
 
 	mu      sync.Mutex
@@ -70,7 +71,7 @@ func New(c Config) (*Supervisor, error) {
 		c.Version = "devel"
 	}
 	c.RuntimeDir, c.StateDir = filepath.Clean(c.RuntimeDir), filepath.Clean(c.StateDir)
-	s := &Supervisor{config: c, kill: make(chan struct{}), started: time.Now()}
+	s := &Supervisor{config: c, kill: make(chan struct{}), started: time.Now(), turns: newTurns(startsAtOnce())}
 	for _, rc := range c.Roles {
 		u, err := s.admit(&rc)
 		if err != nil {

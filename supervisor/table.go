@@ -11,6 +11,7 @@ type word int
 const (
 	wLaunched   word = iota // a process exists
 	wUnlaunched             // none could be made
+	wTurn                   // it may have one now
 	wWarming                // the segment: not ready
 	wStandby                // the segment: ready, A names another
 	wLeader                 // the segment: A and O name it
@@ -26,7 +27,7 @@ const (
 	wordCount
 )
 
-var wordNames = [wordCount]string{"launched", "unlaunched", "warming", "standby", "leader", "draining", "ended", "exited", "due", "sick", "silent", "start", "stop", "kill"}
+var wordNames = [wordCount]string{"launched", "unlaunched", "turn", "warming", "standby", "leader", "draining", "ended", "exited", "due", "sick", "silent", "start", "stop", "kill"}
 
 type workerCell func(*turn, int)
 
@@ -36,16 +37,17 @@ var workerTable [lotCount][wordCount]workerCell
 
 func init() {
 	workerTable = [lotCount][wordCount]workerCell{
-		//            launched    unlaunched   warming        standby        leader        draining        ended exited  due        sick    silent  start      stop       kill
-		lotStopped:  {disown, ignore, ignore, ignore, ignore, ignore, ignore, ignore, ignore, ignore, ignore, launchNow, ignore, ignore},
-		lotStarting: {ownProcess, restartLater, ignore, becomeStandby, becomeLeader, becomeDraining, bury, ignore, giveUpStart, ignore, killSilent, want, beginStop, killNow},
-		lotStandby:  {disown, ignore, becomeWarming, ignore, becomeLeader, becomeDraining, bury, ignore, ignore, replaceSick, killSilent, want, beginStop, killNow},
-		lotLeader:   {disown, ignore, becomeWarming, becomeStandby, keepLeader, becomeDraining, bury, ignore, ignore, deposeSick, killSilent, want, beginStop, killNow},
-		lotDraining: {disown, ignore, becomeWarming, becomeStandby, becomeLeader, ignore, bury, ignore, ignore, ignore, killSilent, want, beginStop, killNow},
-		lotBackoff:  {disown, ignore, ignore, ignore, ignore, ignore, ignore, ignore, launchNow, ignore, ignore, launchNow, becomeStopped, becomeStopped},
-		lotFailed:   {disown, ignore, ignore, ignore, ignore, ignore, ignore, ignore, launchNow, ignore, ignore, launchNow, becomeStopped, becomeStopped},
-		lotStopping: {ownProcess, becomeStopped, ignore, ignore, ignore, ignore, bury, ignore, killNow, ignore, ignore, want, unwant, killNow},
-		lotEnded:    {disown, ignore, ignore, ignore, ignore, ignore, ignore, leave, ignore, ignore, ignore, want, unwant, unwant},
+		//            launched    unlaunched    turn          warming        standby        leader        draining        ended exited  due        sick    silent  start      stop       kill
+		lotStopped:  {disown, ignore, yield, ignore, ignore, ignore, ignore, ignore, ignore, ignore, ignore, ignore, launchNow, ignore, ignore},
+		lotStarting: {ownProcess, restartLater, yield, ignore, becomeStandby, becomeLeader, becomeDraining, bury, ignore, giveUpStart, ignore, killSilent, want, beginStop, killNow},
+		lotStandby:  {disown, ignore, yield, becomeWarming, ignore, becomeLeader, becomeDraining, bury, ignore, ignore, replaceSick, killSilent, want, beginStop, killNow},
+		lotLeader:   {disown, ignore, yield, becomeWarming, becomeStandby, keepLeader, becomeDraining, bury, ignore, ignore, deposeSick, killSilent, want, beginStop, killNow},
+		lotDraining: {disown, ignore, yield, becomeWarming, becomeStandby, becomeLeader, ignore, bury, ignore, ignore, ignore, killSilent, want, beginStop, killNow},
+		lotBackoff:  {disown, ignore, yield, ignore, ignore, ignore, ignore, ignore, ignore, launchNow, ignore, ignore, launchNow, becomeStopped, becomeStopped},
+		lotFailed:   {disown, ignore, yield, ignore, ignore, ignore, ignore, ignore, ignore, launchNow, ignore, ignore, launchNow, becomeStopped, becomeStopped},
+		lotQueued:   {disown, ignore, launchInTurn, ignore, ignore, ignore, ignore, ignore, ignore, ignore, ignore, ignore, want, becomeStopped, becomeStopped},
+		lotStopping: {ownProcess, becomeStopped, yield, ignore, ignore, ignore, ignore, bury, ignore, killNow, ignore, ignore, want, unwant, killNow},
+		lotEnded:    {disown, ignore, yield, ignore, ignore, ignore, ignore, ignore, leave, ignore, ignore, ignore, want, unwant, unwant},
 	}
 	roleTable = [phaseCount][happeningCount]roleCell{
 		//               hooked    seen         lost      renewed      sockets     job       replay   due          ack        reload       hand    drill        switchover    failover      pause        resume      close       kill

@@ -40,7 +40,7 @@ func workerIn(row lot) state {
 	w := &s.workers[0]
 	w.lot = row
 	switch row {
-	case lotStopped, lotBackoff, lotFailed:
+	case lotStopped, lotBackoff, lotFailed, lotQueued:
 		w.pid, w.ready, w.readyAt, w.wanted = 0, false, 0, row != lotStopped
 	case lotStarting:
 		w.ready, w.readyAt = false, 0
@@ -60,6 +60,8 @@ func workerIn(row lot) state {
 func wordInput(w word) input {
 	code := 1
 	switch w {
+	case wTurn:
+		return inTurn{0}
 	case wLaunched:
 		return inLaunched{0, 200}
 	case wUnlaunched:
@@ -195,6 +197,8 @@ func describe(effects []effect) string {
 	for _, e := range effects {
 		out.WriteString("; ")
 		switch e := e.(type) {
+		case doQueue:
+			fmt.Fprintf(&out, "queue %d", e.index)
 		case doLaunch:
 			fmt.Fprintf(&out, "launch %d", e.index)
 		case doBury:

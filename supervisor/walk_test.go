@@ -26,16 +26,18 @@ func TestRandomWalk(t *testing.T) {
 
 type walker struct {
 	*script
-	t     *testing.T
-	rnd   *rand.Rand
-	pid   int
-	alive map[int]int // index -> pid
-	told  role.Token  // in the order in which the hooks are told
-	last  role.Token
-	jobs  []inJob
-	over  bool
-	asked []chan answer[Record]
-	rolls []chan answer[Rolled]
+	t      *testing.T
+	rnd    *rand.Rand
+	pid    int
+	alive  map[int]int // index -> pid
+	told   role.Token  // in the order in which the hooks are told
+	last   role.Token
+	jobs   []inJob
+	over   bool
+	queued []int // indexes of those that asked for a turn and have none yet
+	turns  int   // given, and neither used nor given back
+	asked  []chan answer[Record]
+	rolls  []chan answer[Rolled]
 
 	backlog []input // the first one is being taken
 }
@@ -90,8 +92,25 @@ func walk(t *testing.T, seed uint64) {
 	t.Errorf("the role did not end: %s, %d processes, %d jobs", w.s.phase, w.s.processes(), w.s.jobs)
 }
 
-// settle lets happen what has to: deaths, jobs, deadlines.
+// turn gives whoever asked first a turn.
+func (w *walker) turn() {
+	if len(w.queued) == 0 {
+		return
+	}
+	i := w.queued[0]
+	w.queued = w.queued[1:]
+	w.turns++
+	w.input(inTurn{i})
+	if w.turns != 0 {
+		w.t.Errorf("a turn of place %d (%s) was neither used nor given back", i, w.s.workers[i].lot)
+	}
+}
+
+// settle lets happen what has to: turns, deaths, jobs, deadlines.
 func (w *walker) settle() {
+	for len(w.queued) > 0 {
+		w.turn()
+	}
 	for i, pid := range w.alive {
 		if w.s.workers[i].lot == lotStopping {
 			w.die(i, pid)
@@ -129,7 +148,9 @@ func (w *walker) job() {
 
 func (w *walker) random() {
 	i := w.rnd.IntN(len(w.s.workers))
-	switch w.rnd.IntN(17) {
+	switch w.rnd.IntN(19) {
+	case 17, 18:
+		w.turn()
 	case 0:
 		w.pass(time.Duration(w.rnd.IntN(2000)) * time.Millisecond)
 		w.due()
@@ -208,7 +229,12 @@ func (w *walker) take(in input) {
 		switch e := e.(type) {
 		case doReload:
 			w.input(e.in)
+		case doQueue:
+			w.queued = append(w.queued, e.index)
+		case doYield:
+			w.turns--
 		case doLaunch:
+			w.turns--
 			if pid, ok := w.alive[e.index]; ok {
 				w.t.Errorf("a second process for place %d beside pid %d", e.index, pid)
 			}
