@@ -50,13 +50,14 @@ func (m *Member) beatLoop(up chan struct{}) {
 		default:
 		}
 		m.news.spread()
-		m.sleepOn(count, m.pass(&b, proc.MonoNow()))
+		now := proc.MonoNow()
+		m.sleepOn(count, now, m.pass(&b, now))
 	}
 }
 
-// sleepOn waits for an event of the seat, for d at most.
-func (m *Member) sleepOn(count uint32, d time.Duration) {
-	if m.gone.Load() == nil && m.seat.WaitPatient(count, d) == nil {
+// sleepOn waits for an event of the seat, until d after now at the latest.
+func (m *Member) sleepOn(count uint32, now int64, d time.Duration) {
+	if m.gone.Load() == nil && m.seat.WaitPatient(count, now+int64(d)) == nil {
 		return
 	}
 	// The segment is gone, or the system has no way to wait.
@@ -108,12 +109,15 @@ type beater struct {
 	idle       bool
 	still      stillness
 	supervisor supervisorSeat
+	checked    int64              // mono ns at which the segment's file was last checked as a whole
+	stirred    uint64             // epoch in which the campaign was told that it is near
+	members    []heartbeat.Member // of the last look at all; kept for its room
 }
 
 // pass does what is due at one epoch, and says when the next pass is due. A
 // pass in between (an event) repeats what is idempotent.
 func (m *Member) pass(b *beater, now int64) time.Duration {
-	if err := m.mapped.seg.Check(); err != nil && m.gone.Load() == nil {
+	if err := m.checkSegment(b, now); err != nil && m.gone.Load() == nil {
 		err = fmt.Errorf("%w: %w", ErrSegmentGone, err)
 		m.gone.Store(&err)
 		m.bars.Or(barGone)
@@ -127,7 +131,7 @@ func (m *Member) pass(b *beater, now int64) time.Duration {
 		return m.params.Tick
 	}
 
-	m.elec.Tick(now)
+	ticked := m.elec.Tick(now)
 	epoch := m.elec.Epoch()
 	if !m.seat.Held() && !m.unseated.Swap(true) {
 		if l := m.current.Load(); l != nil {
@@ -144,7 +148,8 @@ func (m *Member) pass(b *beater, now int64) time.Duration {
 		if m.hold != nil {
 			// Should this process die now, its heir is to be woken before
 			// anybody else needs the processors.
-			m.hold.First(heir(m.table.Members(), epoch, m.params.Grace))
+			b.members = m.table.AppendMembers(b.members[:0])
+			m.hold.First(heir(b.members, epoch, m.params.Grace))
 		}
 	}
 	m.watchSupervisor(&b.supervisor)
@@ -152,8 +157,64 @@ func (m *Member) pass(b *beater, now int64) time.Duration {
 		b.epoch = epoch
 		m.notify.again()
 	}
-	due := time.Duration(int64(m.mapped.seg.TickedAt.Load()) + int64(m.params.Tick) - proc.MonoNow())
-	return min(max(due, m.params.Tick/16), m.params.Tick)
+	if m.backward(m.standing(b, epoch), ticked) {
+		return m.untilTick(now, m.params.Grace/backwardPace) + m.params.Tick/4
+	}
+	return m.untilTick(now, 1)
+}
+
+// checkSegment looks at the segment's file: before each touch of a word whether
+// it is still as long, and now and then whether it is still the same.
+func (m *Member) checkSegment(b *beater, now int64) error {
+	if now-b.checked < int64(checkEvery) {
+		return m.mapped.seg.CheckSize()
+	}
+	b.checked = now
+	return m.mapped.seg.Check()
+}
+
+const checkEvery = time.Second
+
+// untilTick is how long it is until the n-th tick from now, at least a moment.
+func (m *Member) untilTick(now int64, n uint64) time.Duration {
+	d := m.params.Tick * time.Duration(n)
+	due := time.Duration(int64(m.mapped.seg.TickedAt.Load()) + int64(d) - now)
+	return min(max(due, m.params.Tick/16), d)
+}
+
+// standing is how many candidates go before this member. One that is near now
+// and rests as if it were not is woken.
+func (m *Member) standing(b *beater, epoch uint64) int {
+	if m.current.Load() != nil {
+		return 0
+	}
+	b.members = m.table.AppendMembers(b.members[:0])
+	me := m.seat.Number()
+	before := place(me, b.members, epoch, m.params.Grace)
+	if before < nearest && !m.nearby.Load() && epoch != b.stirred && contends(me, b.members) {
+		b.stirred = epoch // once: the stir is an event of this goroutine, too
+		m.stir()
+	}
+	return before
+}
+
+// backwardPace is into how many parts those who stand back in the order divide
+// the grace: they beat that often in it, instead of at each tick.
+const backwardPace = 2
+
+// backward reports whether this member may leave the ticks to others and beat
+// only a few times in each grace: somebody leads, other candidates go first,
+// and the last tick was made by somebody else. A role of ten costs half as much
+// that way. It comes a quarter of a tick after the others; if it has to tick by
+// itself then, nobody before it runs, and it keeps the full pace.
+func (m *Member) backward(before int, ticked bool) bool {
+	if ticked || m.params.Grace/backwardPace <= 1 || m.current.Load() != nil {
+		return false
+	}
+	if pid, _ := m.elec.Owner(); pid == 0 {
+		return false
+	}
+	return before > 0
 }
 
 // beatSeat says that this process lives, and whether its work moves.

@@ -174,10 +174,7 @@ func (m *Member) claim(ctx, leading context.Context, managed bool) (l *Leadershi
 		}
 		w.follow(m, pid, term)
 		w.listens(m)
-		wait := m.params.Tick
-		if !m.detect.tick {
-			wait = 0 // for an event
-		}
+		wait := m.patience()
 		if policy, ok := m.chance(&w, &turn, pid, term); in && ok {
 			left := turn.wait(m, pid, term, time.Now())
 			if left <= 0 {
@@ -202,9 +199,28 @@ func (m *Member) claim(ctx, leading context.Context, managed bool) (l *Leadershi
 		}
 		w.settle()
 		w.near = m.near(in)
+		m.nearby.Store(w.near)
 		m.rest(&w, count, wait)
 	}
 }
+
+// patience is how long a campaign rests without having been woken; 0: for as
+// long as that takes. Whoever makes a tick wakes everybody if the owner is
+// stale, the kernel wakes the first two candidates at its death, and the beat
+// goroutine one that has become one of them. Where that is not to be had, or
+// where time alone changes what may be taken, it looks at each tick.
+func (m *Member) patience() time.Duration {
+	switch {
+	case !m.detect.tick:
+		return 0
+	case m.detect.robust && m.detect.pidfd && m.params.Preempt == shm.PreemptSticky:
+		return longRest * m.params.Tick
+	}
+	return m.params.Tick
+}
+
+// longRest is the ticks after which a campaign looks again all the same.
+const longRest = 40
 
 // rest blocks the campaign's thread until the seat's event count has moved on,
 // the vigil has fired or d has passed (0: no limit). It may return early.
@@ -232,8 +248,11 @@ func (m *Member) sleep(count uint32, d time.Duration) {
 // supervisor, or with the next tick.
 func (m *Member) near(in bool) bool {
 	all := m.detect.pidfd && m.detect.tick
-	return !all || in && m.before() <= 1
+	return !all || in && m.before() < nearest
 }
+
+// nearest is how many candidates the owner's death wakes.
+const nearest = 2
 
 // race tells the others whether this member would claim now.
 func (m *Member) race(in bool) {
@@ -294,13 +313,14 @@ func (m *Member) attempt(w *watch, policy election.Policy) election.Attempt {
 	}
 }
 
-// before is how many candidates go before this member.
+// before is how many candidates go before this member. Only the campaign calls it.
 func (m *Member) before() int {
 	me := m.seat.Number()
 	if m.elec.Control().Nominee == me {
 		return 0
 	}
-	return place(me, m.table.Members(), m.elec.Epoch(), m.params.Grace)
+	m.rivals = m.table.AppendMembers(m.rivals[:0])
+	return place(me, m.rivals, m.elec.Epoch(), m.params.Grace)
 }
 
 // turn remembers two moments of the present owner's term: since when this

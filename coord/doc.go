@@ -56,7 +56,9 @@
 //     (lost, resignation wanted, progress, drain limit); it also notices that
 //     the supervisor was replaced. It owns the decisions to cancel a leadership
 //     and to exit, and passes news on. In between it sleeps on the seat's event
-//     word, which others raise when the owner or the control word changed. It
+//     word, which others raise when the owner or the control word changed. A
+//     standby that others go before makes only a few passes in each grace, as
+//     long as those others tick. It
 //     keeps one thread for itself, by whose end the other members notice that
 //     this process dies; it runs no code of the worker.
 //   - notify: owns what is sent to the supervisor's socket, and wakes the other

@@ -43,8 +43,11 @@ type Member struct {
 	left      bool       // the seat was given back; its words are another's
 	ready     atomic.Bool
 	candidate atomic.Pointer[Candidate]
-	racing    bool        // as the seat says; the campaign's goroutine alone
-	slows     *time.Timer // ends a campaign's pace by slow; the campaign's goroutine alone
+	far       *time.Timer        // see farOff
+	racing    bool               // as the seat says; the campaign's goroutine alone
+	nearby    atomic.Bool        // the campaign counts on the owner's death to wake it
+	rivals    []heartbeat.Member // of the last look at the order, kept for its room; the campaign's goroutine alone
+	slows     *time.Timer        // ends a campaign's pace by slow; the campaign's goroutine alone
 	slow      func()
 	behind    atomic.Pointer[watch]      // on the owner before, see begun
 	rehearsed bool                       // see rehearse; the campaign's goroutine alone
@@ -224,6 +227,7 @@ func (m *Member) reclaim() {
 // start launches the goroutines that doc.go lists.
 func (m *Member) start() {
 	up := make(chan struct{})
+	m.far = time.AfterFunc(farOff, func() {})
 	m.wg.Go(func() { defer close(m.still); m.beatLoop(up) })
 	<-up // whoever sees this member own sees by what its end is noticed
 	m.wg.Go(func() { m.notify.run(m.stopping) })
@@ -235,6 +239,12 @@ func (m *Member) start() {
 		m.wg.Go(func() { m.tellNewLeaders(c.OnNewLeader) })
 	}
 }
+
+// farOff is when a timer fires that nobody waits for. In a process with neither
+// timers nor anything in the poller, each beat makes the runtime wake a thread
+// to see whether there is something to poll; with one, a thread sleeps in the
+// poller: two context switches less at each tick (Go 1.26).
+const farOff = 365 * 24 * time.Hour
 
 // Ready says that this process can take over now. A member does not contend
 // before. Further calls do nothing.
@@ -302,6 +312,7 @@ func (m *Member) Close() error {
 		}
 		m.underWay.Unlock()
 		close(m.stopping)
+		m.far.Stop()
 		m.endBeating()
 		m.wg.Wait()
 		m.lookAhead()

@@ -32,6 +32,16 @@ func place(me int, members []heartbeat.Member, epoch, grace uint64) int {
 	return n
 }
 
+// contends reports whether the one in seat me is in the race. Pure.
+func contends(me int, members []heartbeat.Member) bool {
+	for i := range members {
+		if o := &members[i]; o.Seat == me {
+			return o.Ready && o.Racing && !o.Candidate.NoFailover
+		}
+	}
+	return false
+}
+
 // heir is the seat of the candidate that goes first, -1 if there is none. Pure.
 func heir(members []heartbeat.Member, epoch, grace uint64) int {
 	var first *heartbeat.Member

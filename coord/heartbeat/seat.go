@@ -115,10 +115,10 @@ func (s *Seat) WaitEvent(count uint32, timeout time.Duration) error {
 }
 
 // WaitPatient is WaitEvent for a thread that has no part in taking the lease
-// over: the hand-over to this member as planned does not end it. timeout must
-// be positive.
-func (s *Seat) WaitPatient(count uint32, timeout time.Duration) error {
-	if err := shm.WaitPatient(s.w.Event, count, timeout); err != nil {
+// over: the hand-over to this member as planned does not end it. until is
+// CLOCK_MONOTONIC in nanoseconds.
+func (s *Seat) WaitPatient(count uint32, until int64) error {
+	if err := shm.WaitPatient(s.w.Event, count, until); err != nil {
 		return fmt.Errorf("wait for an event of seat %d: %w", s.number, err)
 	}
 	return nil

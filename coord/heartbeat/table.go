@@ -131,8 +131,11 @@ func (t *Table) free(w *shm.SeatWords, phase uint64, i int, self proc.Identity) 
 
 // Members are the joined seats in the order of their numbers, the supervisor's
 // among them.
-func (t *Table) Members() []Member {
-	var ms []Member
+func (t *Table) Members() []Member { return t.AppendMembers(nil) }
+
+// AppendMembers is Members into a slice that is there already, for who looks
+// often: it appends to ms and returns it.
+func (t *Table) AppendMembers(ms []Member) []Member {
 	for i := range t.seg.Seats {
 		if m, ok := read(&t.seg.Seats[i], i); ok {
 			ms = append(ms, m)

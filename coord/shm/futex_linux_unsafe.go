@@ -47,13 +47,10 @@ func Wait(word *atomic.Uint32, old uint32, timeout time.Duration) error {
 }
 
 // WaitPatient is Wait for who need not hear of what is urgent: WakeUrgent leaves
-// it asleep, Wake does not. timeout must be positive.
-func WaitPatient(word *atomic.Uint32, old uint32, timeout time.Duration) error {
-	ts, err := deadline(timeout)
-	if err != nil {
-		return err
-	}
-	_, _, errno := syscall.Syscall6(unix.SYS_FUTEX, uintptr(unsafe.Pointer(word)), futexWaitBitset, uintptr(old), uintptr(unsafe.Pointer(ts)), 0, everybody&^impatient)
+// it asleep, Wake does not. until is CLOCK_MONOTONIC in nanoseconds.
+func WaitPatient(word *atomic.Uint32, old uint32, until int64) error {
+	ts := unix.NsecToTimespec(until)
+	_, _, errno := syscall.Syscall6(unix.SYS_FUTEX, uintptr(unsafe.Pointer(word)), futexWaitBitset, uintptr(old), uintptr(unsafe.Pointer(&ts)), 0, everybody&^impatient)
 	switch errno {
 	case 0, syscall.EAGAIN, syscall.EINTR, syscall.ETIMEDOUT:
 		return nil

@@ -5,6 +5,8 @@ package shm
 import (
 	"sync/atomic"
 	"time"
+
+	"github.com/standbyd/standbyd/internal/proc"
 )
 
 // pollEvery is how often Wait looks on a system without a futex.
@@ -24,8 +26,8 @@ func Wait(word *atomic.Uint32, old uint32, timeout time.Duration) error {
 }
 
 // WaitPatient is Wait.
-func WaitPatient(word *atomic.Uint32, old uint32, timeout time.Duration) error {
-	return Wait(word, old, timeout)
+func WaitPatient(word *atomic.Uint32, old uint32, until int64) error {
+	return Wait(word, old, max(time.Duration(until-proc.MonoNow()), 1))
 }
 
 // WakeUrgent has nobody to wake: waiters poll.

@@ -15,6 +15,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/standbyd/standbyd/coord/shm"
+	"github.com/standbyd/standbyd/internal/proc"
 )
 
 // Whatever order was asked for, and however often, the end of the thread fires
@@ -87,7 +88,7 @@ func TestUrgentNewsLeaveThePatientAsleep(t *testing.T) {
 				asleep(t, <-tid)
 				return done
 			}
-			patient := sleep(func(w *atomic.Uint32) error { return shm.WaitPatient(w, 0, time.Hour) })
+			patient := sleep(func(w *atomic.Uint32) error { return shm.WaitPatient(w, 0, proc.MonoNow()+int64(time.Hour)) })
 			if n := shm.WakeUrgent(&word); n != 0 {
 				t.Fatalf("urgent news woke %d who are patient", n)
 			}
