@@ -17,9 +17,15 @@ import (
 // it again: some calls of stat. A folder that is gone as a whole took the
 // segment along, which is noticed by itself.
 func (r *roleLoop) mend() {
-	if missing(r.paths.dir) {
+	dir, err := os.Stat(r.paths.dir)
+	if errors.Is(err, fs.ErrNotExist) {
 		return
 	}
+	if err == nil && r.whole != nil && os.SameFile(dir, r.whole) && dir.ModTime().Equal(r.whole.ModTime()) {
+		r.mind(mindListeners, r.lostListeners()) // theirs may be elsewhere
+		return
+	}
+	r.whole = nil
 	var errs []error
 	errs = append(errs, r.mendSocket())
 	for i, p := range r.posts {
@@ -33,8 +39,10 @@ func (r *roleLoop) mend() {
 		errs = append(errs, r.saveWorkers())
 	}
 	text := ""
-	if err := errors.Join(errs...); err != nil {
-		text = "what was removed from its folder cannot be made again yet: " + err.Error()
+	if failed := errors.Join(errs...); failed != nil {
+		text = "what was removed from its folder cannot be made again yet: " + failed.Error()
+	} else if err == nil && r.reader != nil && time.Since(dir.ModTime()) > settledAfter {
+		r.whole = dir
 	}
 	r.mind(mindFolder, text)
 	r.mind(mindListeners, r.lostListeners())

@@ -1,11 +1,13 @@
 package supervisor
 
 import (
+	"io/fs"
 	"math/rand/v2"
 	"strconv"
 	"sync/atomic"
 	"time"
 
+	"github.com/standbyd/standbyd/coord/heartbeat"
 	"github.com/standbyd/standbyd/internal/listen"
 	"github.com/standbyd/standbyd/internal/logreader"
 	"github.com/standbyd/standbyd/internal/proc"
@@ -36,14 +38,20 @@ type roleLoop struct {
 	posts     []*post           // by worker index
 	reader    *logreader.Reader // nil: we read by ourselves
 	socket    *rolesock.Socket
-	listeners []*listen.Held // as config.Listen; nil: not held
-	nextHooks []NamedHooks   // for when the present ones have stopped
-	backlog   []input        // made by effects, taken before the inbox
-	settled   bool           // the last input was a look at a role that is led and whole
-	seen      inSeen         // of the last look
-	awake     int64          // mono ns at which run was woken last
-	hiring    time.Time      // when the start of the hooks began
-	mended    time.Time      // when the role's folder was looked at last
+	listeners []*listen.Held     // as config.Listen; nil: not held
+	nextHooks []NamedHooks       // for when the present ones have stopped
+	backlog   []input            // made by effects, taken before the inbox
+	ticked    bool               // the epoch was advanced by us at the last look: perhaps nobody else does
+	pace      int                // ticks between two looks
+	settled   bool               // the last input was a look at a role that is led and whole
+	seen      inSeen             // of the last look
+	awake     int64              // mono ns at which run was woken last
+	shown     int64              // awake as it was when the status was published last
+	shownAt   uint64             // and the number of inputs then
+	members   []heartbeat.Member // of the last look, kept for its room
+	hiring    time.Time          // when the start of the hooks began
+	mended    time.Time          // when the role's folder was looked at last
+	whole     fs.FileInfo        // the folder as it was then, if nothing was missing and it had not changed for a while
 }
 
 func newRoleLoop(s *Supervisor, c RoleConfig, u identity) *roleLoop {
@@ -76,7 +84,7 @@ func now() moment { return moment{Wall: time.Now(), Mono: proc.MonoNow()} }
 func (r *roleLoop) run() {
 	defer close(r.done)
 	defer r.watchFaults()()
-	ticks := time.NewTimer(untilTick(r.config.Tick))
+	ticks := time.NewTimer(r.untilTick())
 	defer ticks.Stop()
 	due := time.NewTimer(time.Hour)
 	defer due.Stop()
@@ -88,7 +96,9 @@ func (r *roleLoop) run() {
 	}
 	r.awake = proc.MonoNow()
 	for began := time.Now(); r.st.phase != phaseStopped; {
-		r.publish()
+		if !r.quiet() {
+			r.publish()
+		}
 		wait := time.Hour
 		if at := r.st.nextDue(); at != 0 {
 			wait = max(time.Duration(at-proc.MonoNow()), 0)
@@ -105,7 +115,7 @@ func (r *roleLoop) run() {
 			r.wake()
 			r.load.tick(began.Sub(at))
 			r.tick()
-			ticks.Reset(untilTick(r.config.Tick))
+			ticks.Reset(r.untilTick())
 		case <-due.C:
 			began = time.Now()
 			r.wake()
@@ -114,8 +124,26 @@ func (r *roleLoop) run() {
 			r.take(inLook{})
 			r.take(inDue{jitter: rand.Float64()})
 		}
+		if r.pace > 1 && !r.settled {
+			ticks.Reset(r.untilTick())
+		}
 	}
 	r.publish()
+}
+
+// quietFor is how old what quiet leaves published can get: epochs and beats go
+// on in it by themselves.
+const quietFor = time.Second
+
+// quiet reports whether what is published may stay as it is: nothing has been
+// decided since, and it is not old.
+func (r *roleLoop) quiet() bool {
+	steps := r.load.inputs.Load()
+	same := steps == r.shownAt && r.awake-r.shown < int64(quietFor)
+	if !same {
+		r.shownAt, r.shown = steps, r.awake
+	}
+	return same
 }
 
 // frozenSlack is how much later than a tick the loop may be woken on a busy
@@ -127,16 +155,30 @@ const frozenSlack = 500 * time.Millisecond
 func (r *roleLoop) wake() {
 	before := r.awake
 	r.awake = proc.MonoNow()
-	if gap := time.Duration(r.awake - before); gap > 2*r.config.Tick+frozenSlack {
+	if gap := time.Duration(r.awake - before); gap > time.Duration(r.pace+1)*r.config.Tick+frozenSlack {
 		r.take(inFrozen{gap})
 	}
 }
 
-// untilTick is how long it is until the next multiple of a tick. Roles with the
-// same tick so share one wake-up of the process: a hundred roles that each woke
-// it by themselves cost ten times as much.
-func untilTick(tick time.Duration) time.Duration {
-	return tick - time.Duration(proc.MonoNow())%tick
+// restfulPace is into how many parts of the grace the looks at a role divide it
+// in which nothing happens, where others tick.
+const restfulPace = 3
+
+// untilTick is how long it is until the next look: at the next multiple of a
+// tick, or of several in a role that is led and whole and ticks by itself.
+// Roles with the same tick so share one wake-up of the process: a hundred roles
+// that each woke it by themselves cost ten times as much.
+func (r *roleLoop) untilTick() time.Duration {
+	r.pace = 1
+	if r.settled && !r.ticked {
+		r.pace = max(1, r.config.Grace/restfulPace)
+	}
+	d := time.Duration(r.pace) * r.config.Tick
+	left := d - time.Duration(proc.MonoNow())%d
+	if r.pace > 1 {
+		left += r.config.Tick / 4 // after those who tick
+	}
+	return left
 }
 
 // take decides about one input and performs what follows, until nothing does.

@@ -8,6 +8,7 @@ import (
 	"runtime/debug"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/standbyd/standbyd/coord/election"
 	"github.com/standbyd/standbyd/coord/heartbeat"
@@ -24,7 +25,11 @@ type segmentUse struct {
 	table    *heartbeat.Table
 	seat     *heartbeat.Seat
 	broken   error // why it may not be touched any more
+	checked  int64 // mono ns at which the file was looked at last
 }
+
+// checkEvery is how often the file is looked at while nothing happens.
+const checkEvery = time.Second
 
 func (u *segmentUse) generation() uint64 { return u.seg.Params().Generation }
 
@@ -95,8 +100,8 @@ func (r *roleLoop) touch(f func(*segmentUse)) error {
 }
 
 func (r *roleLoop) tick() {
-	if r.seg != nil {
-		r.touch(func(u *segmentUse) { u.election.Tick(proc.MonoNow()) })
+	if r.ticked = false; r.seg != nil {
+		r.touch(func(u *segmentUse) { r.ticked = u.election.Tick(r.awake) })
 	}
 	r.take(inLook{})
 	if r.upkeepDue() {
@@ -111,16 +116,23 @@ func (r *roleLoop) look() input {
 		return nil
 	}
 	// Whoever overwrites the file in place leaves words that nobody can trust.
-	if err := u.seg.Check(); err != nil {
-		u.broken = err
-		return inLost{err}
+	// Where nothing happens, a look at the file now and then is enough.
+	if !r.settled || r.awake-u.checked >= int64(checkEvery) {
+		u.checked = r.awake
+		if err := u.seg.Check(); err != nil {
+			u.broken = err
+			return inLost{err}
+		}
 	}
 	in := inSeen{}
 	err := u.touch(func() {
 		in.owner.pid, in.owner.term = u.election.Owner()
 		in.active.pid, in.active.term = u.election.Active()
 		in.epoch = u.election.Epoch()
-		for _, m := range u.table.Members() {
+		r.members = u.table.AppendMembers(r.members[:0])
+		in.seats = make([]seatView, 0, len(r.members))
+		for i := range r.members {
+			m := &r.members[i]
 			if m.Seat == heartbeat.SupervisorSeat {
 				continue
 			}

@@ -23,11 +23,11 @@ func becomeSubreaper() error {
 }
 
 const (
-	reapEvery = 500 * time.Millisecond
+	reapEvery = time.Second
 	// reapAfter is how long a dead child stays to whoever started it, counted
 	// in looks, so that time in which this process was stopped does not count.
 	// One that nobody has waited for by then is an orphan that was given to us.
-	reapAfter = 6
+	reapAfter = 3
 )
 
 // reapOrphans reaps dead orphans, each by its pid, until over is closed. The

@@ -10,6 +10,8 @@ import (
 	"sync"
 	"time"
 
+	"golang.org/x/sys/unix"
+
 	"github.com/standbyd/standbyd/internal/launch"
 )
 
@@ -43,6 +45,7 @@ type Reader struct {
 	once sync.Once
 
 	mu      sync.Mutex
+	fds     []unix.PollFd // of the last look, kept for its room
 	logs    map[string]*Log
 	status  Status
 	bind    bool // listen again
@@ -227,7 +230,7 @@ func (r *Reader) use(k *link) error {
 	gone := make(chan error, 1)
 	go k.receive(r, gone)
 	defer r.settle()
-	look := time.NewTicker(lookEvery)
+	look := time.NewTimer(untilLook())
 	defer look.Stop()
 	unanswered := 0 // looks since a ping
 	for {
@@ -255,6 +258,7 @@ func (r *Reader) use(k *link) error {
 		case <-look.C:
 			// Looks are counted, not time: when we were stopped ourselves, its
 			// answer is still to be read.
+			look.Reset(untilLook())
 			waiting := r.look()
 			switch {
 			case k.answered.Swap(false):
@@ -286,14 +290,29 @@ func (r *Reader) settle() {
 	}
 }
 
+// untilLook is how long it is until the next multiple of lookEvery since the
+// program began: the readers of a hundred roles wake it once that way.
+func untilLook() time.Duration { return lookEvery - time.Since(beginning)%lookEvery }
+
+var beginning = time.Now()
+
 // look reports whether something waits unread, and lets go of what nobody
 // needs.
 func (r *Reader) look() (waiting bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
+	r.fds = r.fds[:0]
 	for _, l := range r.logs {
 		l.pruneLocked()
-		waiting = waiting || l.waitingLocked() > 0
+		for _, f := range l.feeds {
+			r.fds = append(r.fds, unix.PollFd{Fd: int32(f.fd), Events: unix.POLLIN})
+		}
+	}
+	if n, err := unix.Poll(r.fds, 0); err != nil || n == 0 {
+		return false
+	}
+	for _, f := range r.fds {
+		waiting = waiting || f.Revents&unix.POLLIN != 0 // without it: nobody has it open to write
 	}
 	return waiting
 }

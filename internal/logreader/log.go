@@ -186,16 +186,6 @@ func (l *Log) dropFeedsLocked() {
 	l.feeds = nil
 }
 
-// waiting is how many bytes nobody has read yet.
-func (l *Log) waitingLocked() (n int) {
-	for _, f := range l.feeds {
-		if unread, err := unix.IoctlGetInt(f.fd, unix.TIOCINQ); err == nil {
-			n += unread
-		}
-	}
-	return n
-}
-
 // pruneLocked lets go of FIFOs that were removed and that nobody else has
 // open: of them, we are the last.
 func (l *Log) pruneLocked() {
