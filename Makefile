@@ -123,7 +123,8 @@ bench: ## the primitives beside sync.Mutex, flock and others; BENCH="-o docs/ben
 # A hundred roles of ten workers: start, idling, status, one failover among all, stop.
 bench-scale: build ## what a hundred roles of ten workers cost
 	CGO_ENABLED=0 $(GO) build -trimpath -o $(BIN)/scale ./bench/scale
-	@./$(BIN)/scale -standbyd $(BIN)/standbyd $(SCALE)
+	CGO_ENABLED=0 $(GO) build -trimpath -o $(BIN)/scale-worker ./bench/scale/worker
+	@./$(BIN)/scale -standbyd $(BIN)/standbyd -worker $(BIN)/scale-worker $(SCALE)
 
 # How long a role is without a leader, beside locks and other supervisors; about 6 minutes, FULL=1 about half an hour.
 # BENCH="-o docs/benchmarks.md" writes the page's part; `./bin/bench-failover -h` lists what BENCH can say besides.

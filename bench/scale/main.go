@@ -12,16 +12,12 @@ import (
 	"os/signal"
 	"syscall"
 	"time"
-
-	"github.com/standbyd/standbyd/coord"
 )
 
 func main() {
-	if os.Getenv("STANDBYD_ROLE") != "" {
-		os.Exit(worker())
-	}
 	var o options
 	flag.StringVar(&o.standbyd, "standbyd", "bin/standbyd", "the `program` to measure")
+	flag.StringVar(&o.worker, "worker", "bin/scale-worker", "the `program` that every worker is")
 	flag.IntVar(&o.roles, "roles", 100, "roles")
 	flag.IntVar(&o.workers, "workers", 10, "workers of each role")
 	flag.DurationVar(&o.tick, "tick", 100*time.Millisecond, "tick of each role")
@@ -34,19 +30,4 @@ func main() {
 		fmt.Fprintln(os.Stderr, "scale:", err)
 		os.Exit(1)
 	}
-}
-
-// worker stands by, or leads, and does nothing.
-func worker() int {
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	defer stop()
-	err := coord.Run(ctx, func(ctx context.Context, _ *coord.Leadership) error {
-		<-ctx.Done()
-		return nil
-	})
-	if err != nil && ctx.Err() == nil {
-		fmt.Fprintln(os.Stderr, err)
-		return 1
-	}
-	return 0
 }

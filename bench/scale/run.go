@@ -18,20 +18,30 @@ import (
 
 type options struct {
 	standbyd       string
+	worker         string
 	roles, workers int
 	tick, idle     time.Duration
 	kills          int
 }
 
-const patience = 2 * time.Minute
+const patience = 5 * time.Minute
+
+// lookEvery is how often the status is asked for: each answer has a thousand
+// workers in it, and costs what the start is measured by.
+const lookEvery = 100 * time.Millisecond
 
 func run(ctx context.Context, o options) error {
 	program, err := filepath.Abs(o.standbyd)
 	if err != nil {
 		return err
 	}
-	if _, err := os.Stat(program); err != nil {
-		return fmt.Errorf("there is no standbyd to measure: %w; make build", err)
+	if o.worker, err = filepath.Abs(o.worker); err != nil {
+		return err
+	}
+	for _, needed := range []string{program, o.worker} {
+		if _, err := os.Stat(needed); err != nil {
+			return fmt.Errorf("a program to measure is missing: %w; `make bench-scale` builds it", err)
+		}
 	}
 	fmt.Printf("%d roles of %d workers, tick %v, on %d processors, %s\n\n", o.roles, o.workers, o.tick, runtime.NumCPU(), kernel())
 	alone, err := aloneFailover(ctx, program, o)
@@ -140,15 +150,11 @@ func begin(ctx context.Context, program string, o options) (*daemon, error) {
 	if err != nil {
 		return nil, err
 	}
-	self, err := os.Executable()
-	if err != nil {
-		return nil, err
-	}
 	var b strings.Builder
 	fmt.Fprintf(&b, "[supervisor]\nruntime_dir = %q\nstate_dir = %q\nlog_level = \"error\"\n", filepath.Join(dir, "run"), filepath.Join(dir, "state"))
 	for i := range o.roles {
-		fmt.Fprintf(&b, "\n[role.%s]\ncommand = [%q]\nworkers = %d\ntick = %q\nstart_timeout = \"5m\"\nfailovers = 1000\nrestart_max_delay = \"1s\"\nburst = 1000\nenv = { GOMAXPROCS = \"1\" }\n",
-			roleName(i), self, o.workers, o.tick)
+		fmt.Fprintf(&b, "\n[role.%s]\ncommand = [%q]\nworkers = %d\ntick = %q\nfailovers = 1000\nrestart_max_delay = \"1s\"\nburst = 1000\n",
+			roleName(i), o.worker, o.workers, o.tick)
 	}
 	d := &daemon{dir: dir, config: filepath.Join(dir, "standbyd.toml"), o: o, ended: make(chan error, 1)}
 	if err := os.WriteFile(d.config, []byte(b.String()), 0o600); err != nil {
@@ -187,7 +193,7 @@ func (d *daemon) await(ctx context.Context, what string, wanted func(supervisor.
 			d.ended <- err
 			log, _ := os.ReadFile(filepath.Join(d.dir, "log"))
 			return fmt.Errorf("standbyd has ended: %w\n%s", err, log)
-		case <-time.After(20 * time.Millisecond):
+		case <-time.After(lookEvery):
 		case <-ctx.Done():
 			return ctx.Err()
 		}
