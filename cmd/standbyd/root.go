@@ -7,6 +7,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"runtime/debug"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -132,6 +133,7 @@ func (a *app) verb(c *cobra.Command, do func(ctx context.Context, args []string)
 		a.begun = true
 		ctx := c.Context()
 		if c.Name() != "run" { // the daemon reads its signals itself
+			debug.SetGCPercent(shortLived)
 			var cancel context.CancelFunc
 			ctx, cancel = interruptible(ctx)
 			defer cancel()
@@ -140,6 +142,9 @@ func (a *app) verb(c *cobra.Command, do func(ctx context.Context, args []string)
 	}
 	return c
 }
+
+// shortLived is the GOGC of a verb: most end before a collection pays.
+const shortLived = 800
 
 // exactArgs names what is missing, unlike cobra's own.
 func exactArgs(names ...string) cobra.PositionalArgs {
