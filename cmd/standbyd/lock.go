@@ -178,15 +178,20 @@ func (a *app) awaitLock(ctx context.Context, store *filelease.Store, o lockOptio
 		err error
 	}
 	done := make(chan result, 1)
+	// The first look waits, too, while somebody is about to change the lease;
+	// who is stopped in that moment would hold it up for good.
+	switch {
+	case o.noWait:
+		time.AfterFunc(changeLimit, func() { cancel(errTooLong) })
+	case o.wait > 0:
+		time.AfterFunc(o.wait, func() { cancel(errTooLong) })
+	}
 	go func() {
 		l, err := store.Claim(ctx, o.key, who)
 		var held *filelease.HeldError
 		if errors.As(err, &held) && !o.noWait {
 			if isTerminal(a.stderr) {
 				fmt.Fprintf(a.stderr, "standbyd: %v; waiting\n", held)
-			}
-			if o.wait > 0 {
-				time.AfterFunc(o.wait, func() { cancel(errTooLong) })
 			}
 			l, err = store.Wait(ctx, o.key, who)
 		}
@@ -220,6 +225,10 @@ func (a *app) awaitLock(ctx context.Context, store *filelease.Store, o lockOptio
 	}
 	return r.l, r.err
 }
+
+// changeLimit is how long a change of a lease may take before --no-wait does
+// not wait for it any more: whoever makes it is stopped, or its disk hangs.
+const changeLimit = 5 * time.Second
 
 var errTooLong = errors.New("waited too long")
 

@@ -221,6 +221,29 @@ func TestLockThatIsStoppedIsNotTaken(t *testing.T) {
 	}
 }
 
+// TestLockThatIsBeingChangedForEver: its holder was stopped while it renewed
+// the lease, so that the lease cannot even be read.
+func TestLockThatIsBeingChangedForEver(t *testing.T) {
+	root := t.TempDir()
+	if code, _, stderr := lockRun(root, "k", "--", "true"); code != 0 {
+		t.Fatalf("exit %d, %s", code, stderr)
+	}
+	inside, err := os.OpenFile(filepath.Join(root, "leases", "k.lock"), os.O_RDWR, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer inside.Close()
+	if err := syscall.Flock(int(inside.Fd()), syscall.LOCK_EX|syscall.LOCK_NB); err != nil {
+		t.Fatal(err)
+	}
+	for _, limit := range [][]string{{"--wait", "300ms"}, {"--no-wait"}} {
+		code, _, stderr := lockRun(root, append(limit, "k", "--", "true")...)
+		if code != exitTooLong || !strings.Contains(stderr, "waited too long") || !strings.Contains(stderr, "fuser "+inside.Name()) {
+			t.Errorf("%v: exit %d, %s", limit, code, stderr)
+		}
+	}
+}
+
 // TestLockLostEndsTheCommand: somebody deletes its record.
 func TestLockLostEndsTheCommand(t *testing.T) {
 	root := t.TempDir()

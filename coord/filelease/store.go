@@ -175,6 +175,9 @@ func (s *Store) whyClosed(key string, err error) error {
 	if _, serr := os.Stat(s.dir); errors.Is(serr, fs.ErrNotExist) {
 		return fmt.Errorf("lease %q: %w (%w): made anew, its epochs begin again", key, errDeleted{s.dir}, err)
 	}
+	if errors.Is(err, ErrBusy) {
+		return fmt.Errorf("lease %q: %w: whoever has the file locked changes the lease, and does not come to an end: it is stopped (kill -CONT), or its disk hangs; `fuser %s` names it", key, err, s.file(key, lockSuffix))
+	}
 	return fmt.Errorf("lease %q: %w", key, err)
 }
 
