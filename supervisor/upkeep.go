@@ -344,8 +344,22 @@ func (u *upkeep) last(roleName string) uint64 {
 }
 
 // lockFolder locks a folder for the life of the file that it returns: another
-// supervisor there is an *AlreadyRunningError.
+// supervisor there is an *AlreadyRunningError. A child that a killed supervisor
+// was about to start holds the lock until its exec: that is waited for.
 func lockFolder(path string) (*os.File, error) {
+	for end := time.Now().Add(execLimit); ; time.Sleep(execLimit / 200) {
+		dir, err := tryLockFolder(path)
+		var running *AlreadyRunningError
+		if !errors.As(err, &running) || time.Now().After(end) {
+			return dir, err
+		}
+	}
+}
+
+// execLimit is more than a child needs from fork to exec on a busy machine.
+const execLimit = 2 * time.Second
+
+func tryLockFolder(path string) (*os.File, error) {
 	dir, err := os.Open(path)
 	if err != nil {
 		return nil, fmt.Errorf("lock the runtime folder: %w", err)

@@ -223,3 +223,21 @@ func TestRemovedRuntimeFolder(t *testing.T) {
 	w.shutdown()
 	w.noProcesses()
 }
+
+// TestLockThatAChildHoldsUntilItsExec is waited for: its supervisor is dead.
+func TestLockThatAChildHoldsUntilItsExec(t *testing.T) {
+	dir := t.TempDir()
+	child, err := tryLockFolder(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := tryLockFolder(dir); !errors.Is(err, ErrAlreadyRunning) {
+		t.Fatalf("locked twice: %v", err)
+	}
+	time.AfterFunc(20*time.Millisecond, func() { child.Close() })
+	lock, err := lockFolder(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	lock.Close()
+}
