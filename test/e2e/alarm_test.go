@@ -21,17 +21,19 @@ func init() {
 	// a live heap that is large enough to keep it busy.
 	parts["worker-allocates"] = func() {
 		type node struct {
-			next *node
-			_    [4]uint64
+			next  *node
+			depth int
+			_     [3]uint64
 		}
+		const longest = 16 // of a chain: the heap stays at some 100 MB
 		fmt.Println(coord.Run(context.Background(), func(ctx context.Context, _ *coord.Leadership) error {
 			for range runtime.GOMAXPROCS(0) {
 				go func() {
 					keep := make([]*node, 1<<16)
 					for i := 0; ctx.Err() == nil; i++ {
-						n := &node{next: keep[(i*7919)%len(keep)]}
-						if i%16 == 0 {
-							n.next = nil // chains stay short
+						n := &node{}
+						if old := keep[(i*7919)%len(keep)]; old != nil && old.depth < longest {
+							n.next, n.depth = old, old.depth+1
 						}
 						keep[i%len(keep)] = n
 					}
