@@ -12,6 +12,7 @@ import (
 	"net/url"
 	"os"
 	"strconv"
+	"syscall"
 	"time"
 
 	"github.com/standbyd/standbyd/supervisor"
@@ -95,6 +96,9 @@ func (c *Client) Ack(ctx context.Context, role string) error {
 // Drill causes failovers and tells of each as it goes. If ctx ends in the middle
 // of a round, standbyd brings that one to its end and begins no other.
 func (c *Client) Drill(ctx context.Context, r DrillRequest, p DrillProgress) error {
+	if err := c.alive(ctx); err != nil {
+		return err
+	}
 	body, err := c.stream(ctx, "POST", "drill", nil, r)
 	if err != nil {
 		return err
@@ -122,6 +126,9 @@ func (c *Client) Drill(ctx context.Context, r DrillRequest, p DrillProgress) err
 // Shutdown asks the daemon to stop in order, calls begun with its pid, and
 // returns when everything that it supervised has stopped.
 func (c *Client) Shutdown(ctx context.Context, begun func(pid int)) error {
+	if err := c.alive(ctx); err != nil {
+		return err
+	}
 	body, err := c.stream(ctx, "POST", "shutdown", nil, struct{}{})
 	if err != nil {
 		return err
@@ -145,8 +152,11 @@ func (c *Client) cut(ctx context.Context, what string, err error) error {
 	if ctx.Err() != nil {
 		return context.Cause(ctx)
 	}
-	if errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) {
-		return fmt.Errorf("%s: standbyd ended before it was done", what)
+	if what == "roll" {
+		what = "restart --rolling"
+	}
+	if errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) || errors.Is(err, syscall.ECONNRESET) {
+		return fmt.Errorf("%s: standbyd ended before it was done; the next one does not go on with it: repeat it then", what)
 	}
 	return fmt.Errorf("%s: %w", what, err)
 }
@@ -168,7 +178,34 @@ func (c *Client) call(ctx context.Context, method, path string, query url.Values
 
 // patiently is post without a limit, for what takes its time.
 func (c *Client) patiently(ctx context.Context, path string, request, into any) error {
+	if err := c.alive(ctx); err != nil {
+		return err
+	}
 	return c.exchange(ctx, "POST", path, nil, request, into)
+}
+
+// alive is ErrNoAnswer if the daemon does not answer anything within
+// AnswerTimeout: it is stopped, or hangs. It comes before each request that may
+// take its time, so that nobody waits for a stopped one without a limit, and it
+// does not carry out long afterwards what was given up.
+func (c *Client) alive(ctx context.Context) error {
+	if err := checkPath(c.socket); err != nil {
+		return err
+	}
+	limited, cancel := context.WithTimeoutCause(ctx, AnswerTimeout, fmt.Errorf("%w within %v on %s", ErrNoAnswer, AnswerTimeout, c.socket))
+	defer cancel()
+	r, err := http.NewRequestWithContext(limited, "GET", "http://standbyd/live", nil)
+	if err != nil {
+		return err
+	}
+	response, err := c.http.Do(r)
+	if err == nil {
+		return response.Body.Close()
+	}
+	if ctx.Err() == nil && limited.Err() != nil {
+		return context.Cause(limited)
+	}
+	return nil // the request itself finds out, and says it better
 }
 
 func (c *Client) exchange(ctx context.Context, method, path string, query url.Values, request, into any) error {
@@ -209,7 +246,7 @@ func (c *Client) stream(ctx context.Context, method, path string, query url.Valu
 		case ctx.Err() != nil:
 			return nil, context.Cause(ctx)
 		}
-		return nil, fmt.Errorf("%s: %w", path, errors.Unwrap(err))
+		return nil, c.cut(ctx, path, errors.Unwrap(err))
 	}
 	if response.StatusCode < 300 {
 		return response.Body, nil
@@ -236,6 +273,9 @@ func (c *Client) Events(ctx context.Context, o EventsOptions, each func(supervis
 	query := url.Values{"follow": {strconv.FormatBool(o.Follow)}, "after": {strconv.FormatUint(o.After, 10)}}
 	if o.Last >= 0 {
 		query.Set("n", strconv.Itoa(o.Last))
+	}
+	if err := c.alive(ctx); err != nil {
+		return err
 	}
 	body, err := c.stream(ctx, "GET", "events", query, nil)
 	if err != nil {
