@@ -109,7 +109,7 @@ func (r *roleLoop) launch(i int) (pid int, err error) {
 			l.openErr = process.Release()
 		}
 		close(l.opened)
-		r.sup.turns.endAfter(time.Since(began))
+		r.sup.turns.endAfter(l.process, time.Since(began), r.isUp)
 	}()
 	r.watch(i, l)
 	return process.Identity().PID, nil

@@ -169,8 +169,10 @@ const restfulPace = 3
 // Roles with the same tick so share one wake-up of the process: a hundred roles
 // that each woke it by themselves cost ten times as much.
 func (r *roleLoop) untilTick() time.Duration {
-	r.pace = 1
-	if r.settled && !r.ticked {
+	if r.pace = 1; r.ticked {
+		return r.config.Tick // since then: at the multiple it might not be due yet
+	}
+	if r.settled {
 		r.pace = max(1, r.config.Grace/restfulPace)
 	}
 	d := time.Duration(r.pace) * r.config.Tick

@@ -261,7 +261,7 @@ func (t *turn) watchRoll() {
 		}
 	}
 	for i := range s.workers { // empty places
-		if s.workers[i].lot == lotQueued {
+		if w := &s.workers[i]; w.lot == lotQueued && w.version != s.version {
 			t.rollTo(i)
 			return
 		}

@@ -29,7 +29,7 @@ func launchNow(t *turn, i int) {
 		w.lot, w.why = lotBackoff, waits
 		return
 	}
-	w.lot, w.why = lotQueued, ""
+	w.lot, w.why, w.version = lotQueued, "", t.s.version
 	t.do(doQueue{i})
 }
 

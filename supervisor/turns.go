@@ -4,6 +4,9 @@ import (
 	"runtime"
 	"sync"
 	"time"
+
+	"github.com/standbyd/standbyd/internal/launch"
+	"github.com/standbyd/standbyd/internal/proc"
 )
 
 // turns limits how many workers start at the same time, over all roles. A start
@@ -11,10 +14,9 @@ import (
 // ready. A thousand that begin together get none of it done in the time in
 // which a few after the other all would, and miss every deadline meanwhile.
 //
-// Whoever has a turn keeps it until the program runs, and then for afterStart
-// times as long as that took, so that what it does first counts too: on a
-// machine with nothing else to do this is some dozen milliseconds, on a busy
-// one so much longer as everything is slower there.
+// Whoever has a turn keeps it until the program runs, and for as long as it
+// then wants processors to get ready, longestTurn at most: a program that waits
+// for something else is in nobody's way.
 type turns struct {
 	mu      sync.Mutex
 	free    int
@@ -28,8 +30,10 @@ type request struct {
 
 const (
 	startsPerProcessor = 3
-	afterStart         = 3
-	longestAfterStart  = time.Second
+	longestTurn        = 10 * time.Second
+	lookAtStart        = 30 * time.Millisecond
+	calmLooks          = 3 // in a row that find none of its threads on a processor, or waiting for one
+	afterStart         = 3 // where that cannot be seen: so many times what its start took
 )
 
 // startsAtOnce leaves nobody waiting in a config of a few workers.
@@ -73,7 +77,42 @@ func (q *turns) end() {
 	}()
 }
 
-// endAfter is end for a program that runs after a start that took so long.
-func (q *turns) endAfter(start time.Duration) {
-	time.AfterFunc(min(afterStart*start, longestAfterStart), q.end)
+// endAfter is end for a program that runs after a start that took so long, in
+// the background. up reports whether a worker is ready.
+func (q *turns) endAfter(p *launch.Process, start time.Duration, up func(pid int) bool) {
+	pid := p.Identity().PID
+	if _, seen := proc.Runs(pid); !seen {
+		time.AfterFunc(min(afterStart*start, longestTurn), q.end)
+		return
+	}
+	go func() {
+		defer q.end()
+		look := time.NewTicker(lookAtStart)
+		defer look.Stop()
+		calm := 0
+		for end := time.Now().Add(longestTurn); calm < calmLooks && time.Now().Before(end); {
+			select {
+			case <-p.Done():
+				return
+			case <-look.C:
+			}
+			if up(pid) {
+				return
+			}
+			calm++
+			if runs, _ := proc.Runs(pid); runs {
+				calm = 0
+			}
+		}
+	}()
+}
+
+// isUp reports whether pid is a worker of the role that is ready.
+func (r *roleLoop) isUp(pid int) bool {
+	for _, w := range r.published.Load().Workers {
+		if w.PID == pid {
+			return w.up
+		}
+	}
+	return false
 }

@@ -3,8 +3,13 @@ package supervisor
 import (
 	"fmt"
 	"slices"
+	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
+
+	"github.com/standbyd/standbyd/internal/launch"
+	"github.com/standbyd/standbyd/internal/proc"
 )
 
 // atTheDoor is a role that gets turns and does nothing with them.
@@ -64,11 +69,50 @@ func TestTurnOfARoleThatHasStopped(t *testing.T) {
 	}
 }
 
-func TestTurnEndsAfterTheProgramHasBegun(t *testing.T) {
+// begun is a program that runs.
+func begun(t *testing.T, script string) *launch.Process {
+	t.Helper()
+	p, err := launch.Start(launch.Spec{Path: "/bin/sh", Args: []string{"sh", "-c", script}, Umask: -1})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		p.KillGroup()
+		<-p.Done()
+		p.Reap()
+		p.Close()
+	})
+	if _, seen := proc.Runs(p.Identity().PID); !seen {
+		t.Skip("the process table does not show it")
+	}
+	return p
+}
+
+func TestTurnEndsWhenTheProgramWaits(t *testing.T) {
 	q, a := newTurns(1), atTheDoor()
 	q.ask(a, 0)
 	q.ask(a, 1)
-	q.endAfter(time.Millisecond)
+	q.endAfter(begun(t, "exec sleep 1000"), time.Millisecond, func(int) bool { return false })
+	if got := a.nextTurn(t); got != 1 {
+		t.Errorf("index %d got the turn, want 1", got)
+	}
+}
+
+// TestTurnLastsWhileTheProgramIsBusy, and ends when the worker is ready.
+func TestTurnLastsWhileTheProgramIsBusy(t *testing.T) {
+	q, a := newTurns(1), atTheDoor()
+	var ready atomic.Bool
+	looks := make(chan bool, 1000)
+	q.ask(a, 0)
+	q.ask(a, 1)
+	q.endAfter(begun(t, "while :; do :; done"), time.Millisecond, func(int) bool { looks <- true; return ready.Load() })
+	for range 5 {
+		<-looks
+	}
+	if len(a.inbox) != 0 {
+		t.Error("the next one may start while the program is busy")
+	}
+	ready.Store(true)
 	if got := a.nextTurn(t); got != 1 {
 		t.Errorf("index %d got the turn, want 1", got)
 	}
@@ -162,5 +206,29 @@ func TestRollWaitsForTheTurn(t *testing.T) {
 	}
 	if c.s.roll == nil || c.s.roll.index != 0 {
 		t.Errorf("the roll does not wait until kv-0 is ready: %+v", fmt.Sprint(c.s.roll))
+	}
+}
+
+// TestScaleDownWaitsForNobody: those who wait for their turn are started with
+// the settings that hold, and are no part of the change.
+func TestScaleDownWaitsForNobody(t *testing.T) {
+	c := queued(t)
+	smaller := testPolicy()
+	smaller.Workers = 2
+	rolled := make(chan answer[Rolled], 1)
+	c.s.workers[2].lot, c.s.workers[2].pid, c.s.workers[2].ready = lotBackoff, 0, false
+	c.s.workers[2].why = "not ready within 5s"
+	for _, e := range c.do(inReload{policy: smaller, version: c.s.version, reply: rolled}) {
+		if a, ok := e.(doAnswer); ok {
+			a.send()
+		}
+	}
+	if len(rolled) != 1 {
+		t.Errorf("the change waits: %+v", c.s.roll)
+	}
+	c.s.workers[0].ready, c.s.workers[1].ready = false, false
+	turn := &turn{s: c.s, now: c.now}
+	if why := turn.whyNobody(); strings.Contains(why, "kv-2") {
+		t.Errorf("the role waits for a worker that is none of its any more: %s", why)
 	}
 }

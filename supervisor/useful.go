@@ -97,6 +97,9 @@ func (t *turn) whyNobody() string {
 	ready, seatless := 0, 0
 	for i := range s.workers {
 		w := &s.workers[i]
+		if w.extra && w.pid == 0 {
+			continue
+		}
 		why := w.why
 		if w.ready && w.pid != 0 {
 			if s.useful(i) {
