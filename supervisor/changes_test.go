@@ -185,7 +185,7 @@ func (w *changing) input(in input) {
 		case doJob:
 			w.q.put(e)
 		case doQueue:
-			w.input(inTurn{e.index})
+			w.input(inTurn(e))
 		case doLaunch:
 			w.pid++
 			w.input(inLaunched{e.index, w.pid})

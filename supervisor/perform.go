@@ -16,7 +16,7 @@ func (r *roleLoop) perform(e effect) {
 	switch e := e.(type) {
 	case doQueue:
 		if r.sup.turns.ask(r, e.index) {
-			r.next(inTurn{e.index})
+			r.next(inTurn(e))
 		}
 	case doYield:
 		r.sup.turns.end()
