@@ -175,15 +175,16 @@ func (m *Member) checkSegment(b *beater, now int64) error {
 
 const checkEvery = time.Second
 
-// untilTick is how long it is until the n-th tick from now, at least a moment.
+// untilTick is how long after now the n-th tick since the last one is due, at
+// least a moment.
 func (m *Member) untilTick(now int64, n uint64) time.Duration {
 	d := m.params.Tick * time.Duration(n)
 	due := time.Duration(int64(m.mapped.seg.TickedAt.Load()) + int64(d) - now)
 	return min(max(due, m.params.Tick/16), d)
 }
 
-// standing is how many candidates go before this member. One that is near now
-// and rests as if it were not is woken.
+// standing is how many candidates go before this member, none if it leads. A
+// campaign that is near now and rests as if it were not is woken.
 func (m *Member) standing(b *beater, epoch uint64) int {
 	if m.current.Load() != nil {
 		return 0
@@ -208,13 +209,8 @@ const backwardPace = 2
 // that way. It comes a quarter of a tick after the others; if it has to tick by
 // itself then, nobody before it runs, and it keeps the full pace.
 func (m *Member) backward(before int, ticked bool) bool {
-	if ticked || m.params.Grace/backwardPace <= 1 || m.current.Load() != nil {
-		return false
-	}
-	if pid, _ := m.elec.Owner(); pid == 0 {
-		return false
-	}
-	return before > 0
+	pid, _ := m.elec.Owner()
+	return before > 0 && pid != 0 && !ticked && m.params.Grace/backwardPace > 1
 }
 
 // beatSeat says that this process lives, and whether its work moves.

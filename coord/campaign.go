@@ -245,7 +245,7 @@ func (m *Member) sleep(count uint32, d time.Duration) {
 // near reports whether this member is to be woken by the owner's death itself:
 // the first candidate and the second, which steps in if the first does not.
 // More would only be in their way; they are woken by the next leader, by the
-// supervisor, or with the next tick.
+// supervisor, or by their own beat goroutine once they are among the first.
 func (m *Member) near(in bool) bool {
 	all := m.detect.pidfd && m.detect.tick
 	return !all || in && m.before() < nearest

@@ -71,8 +71,9 @@
 //
 // A campaign runs on the goroutine of the caller of Campaign, or on Run's lead,
 // so that no other has to be woken before the work begins. It keeps its thread
-// until it leads. Once, when there is nothing else to do, it rehearses a takeover in private memory, so that the real one runs no code for
-// the first time. It sleeps on the seat's event word and, if it is the first or
+// until it leads. Once, when there is nothing else to do, it rehearses a
+// takeover in private memory, so that the real one runs no code for the first
+// time. It sleeps on the seat's event word and, if it is the first or
 // the second candidate, on its robust word in the owner's row, and holds a handle on the owner's
 // process from when it first saw it own; one goroutine sleeps in the runtime's
 // poller for it. All are gone when

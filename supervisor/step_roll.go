@@ -261,11 +261,12 @@ func (t *turn) watchRoll() {
 		}
 	}
 	for i := range s.workers { // empty places
-		if w := &s.workers[i]; w.lot == lotQueued && w.version != s.version {
+		w := &s.workers[i]
+		if w.lot == lotQueued && w.version != s.version {
 			t.rollTo(i)
 			return
 		}
-		if w := &s.workers[i]; !w.extra && !w.halted && !s.keptEmpty(w) && w.pid == 0 && w.version != s.version && (w.lot == lotBackoff || w.lot == lotFailed || w.lot == lotStopped && (w.lastExit == nil || w.version == "")) {
+		if !w.extra && !w.halted && !s.keptEmpty(w) && w.pid == 0 && w.version != s.version && (w.lot == lotBackoff || w.lot == lotFailed || w.lot == lotStopped && (w.lastExit == nil || w.version == "")) {
 			t.rollTo(i)
 			t.word(i, wStart)
 			return

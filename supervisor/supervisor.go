@@ -20,8 +20,8 @@ import (
 
 // Stage makes a program that embeds a Supervisor able to launch workers
 // through a stage of its own: call it as the first line of main. If the
-// process is such a stage it becomes the worker and does not return; else it
-// returns at once. Without it, workers are started directly: LISTEN_PID is not
+// process was started to read what workers print it does that and does not
+// return; else it returns at once. Without it, workers are started directly: LISTEN_PID is not
 // set, a worker whose supervisor dies between its start and its listing on
 // disk is ended by the next supervisor instead of being adopted, and nobody
 // reads what the workers print while no supervisor runs.

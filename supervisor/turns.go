@@ -2,6 +2,7 @@ package supervisor
 
 import (
 	"runtime"
+	"slices"
 	"sync"
 	"time"
 
@@ -54,9 +55,7 @@ func (q *turns) ask(r *roleLoop, index int) bool {
 	for at > 0 && q.waiting[at-1].index > index {
 		at--
 	}
-	q.waiting = append(q.waiting, request{})
-	copy(q.waiting[at+1:], q.waiting[at:])
-	q.waiting[at] = request{r, index}
+	q.waiting = slices.Insert(q.waiting, at, request{r, index})
 	return false
 }
 

@@ -180,11 +180,12 @@ func (a *app) awaitLock(ctx context.Context, store *filelease.Store, o lockOptio
 	done := make(chan result, 1)
 	// The first look waits, too, while somebody is about to change the lease;
 	// who is stopped in that moment would hold it up for good.
-	switch {
-	case o.noWait:
-		time.AfterFunc(changeLimit, func() { cancel(errTooLong) })
-	case o.wait > 0:
-		time.AfterFunc(o.wait, func() { cancel(errTooLong) })
+	limit := o.wait
+	if o.noWait {
+		limit = changeLimit
+	}
+	if limit > 0 {
+		defer time.AfterFunc(limit, func() { cancel(errTooLong) }).Stop()
 	}
 	go func() {
 		l, err := store.Claim(ctx, o.key, who)

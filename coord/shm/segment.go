@@ -99,7 +99,7 @@ func (s *Segment) RingSize() int { return len(s.ring) }
 
 // Check looks whether the file under the mapping still is what it was: not
 // truncated, not unlinked, not replaced, its header not overwritten. ErrGone
-// otherwise. Two system calls; meant for once a tick.
+// otherwise. Two system calls; meant for now and then, CheckSize for each tick.
 func (s *Segment) Check() error {
 	if err := s.CheckSize(); err != nil {
 		return err

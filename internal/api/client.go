@@ -96,10 +96,7 @@ func (c *Client) Ack(ctx context.Context, role string) error {
 // Drill causes failovers and tells of each as it goes. If ctx ends in the middle
 // of a round, standbyd brings that one to its end and begins no other.
 func (c *Client) Drill(ctx context.Context, r DrillRequest, p DrillProgress) error {
-	if err := c.alive(ctx); err != nil {
-		return err
-	}
-	body, err := c.stream(ctx, "POST", "drill", nil, r)
+	body, err := c.streamPatiently(ctx, "POST", "drill", nil, r)
 	if err != nil {
 		return err
 	}
@@ -126,10 +123,7 @@ func (c *Client) Drill(ctx context.Context, r DrillRequest, p DrillProgress) err
 // Shutdown asks the daemon to stop in order, calls begun with its pid, and
 // returns when everything that it supervised has stopped.
 func (c *Client) Shutdown(ctx context.Context, begun func(pid int)) error {
-	if err := c.alive(ctx); err != nil {
-		return err
-	}
-	body, err := c.stream(ctx, "POST", "shutdown", nil, struct{}{})
+	body, err := c.streamPatiently(ctx, "POST", "shutdown", nil, struct{}{})
 	if err != nil {
 		return err
 	}
@@ -171,28 +165,44 @@ func (c *Client) post(ctx context.Context, path string, request, into any) error
 
 // call is one request with one answer, within AnswerTimeout.
 func (c *Client) call(ctx context.Context, method, path string, query url.Values, request, into any) error {
-	ctx, cancel := context.WithTimeoutCause(ctx, AnswerTimeout, fmt.Errorf("%w within %v on %s", ErrNoAnswer, AnswerTimeout, c.socket))
+	ctx, cancel := c.limited(ctx)
 	defer cancel()
-	return c.exchange(ctx, method, path, query, request, into)
+	body, err := c.stream(ctx, method, path, query, request)
+	if err != nil {
+		return err
+	}
+	return c.answer(ctx, path, body, into)
+}
+
+// limited ends with ErrNoAnswer after AnswerTimeout.
+func (c *Client) limited(ctx context.Context) (context.Context, context.CancelFunc) {
+	return context.WithTimeoutCause(ctx, AnswerTimeout, fmt.Errorf("%w within %v on %s", ErrNoAnswer, AnswerTimeout, c.socket))
 }
 
 // patiently is post without a limit, for what takes its time.
 func (c *Client) patiently(ctx context.Context, path string, request, into any) error {
-	if err := c.alive(ctx); err != nil {
+	body, err := c.streamPatiently(ctx, "POST", path, nil, request)
+	if err != nil {
 		return err
 	}
-	return c.exchange(ctx, "POST", path, nil, request, into)
+	return c.answer(ctx, path, body, into)
+}
+
+// streamPatiently is stream for what may take its time: nobody waits for a
+// daemon that does not answer at all, and it does not carry out long afterwards
+// what was given up.
+func (c *Client) streamPatiently(ctx context.Context, method, path string, query url.Values, request any) (io.ReadCloser, error) {
+	if err := c.alive(ctx); err != nil {
+		return nil, err
+	}
+	return c.stream(ctx, method, path, query, request)
 }
 
 // alive is ErrNoAnswer if the daemon does not answer anything within
-// AnswerTimeout: it is stopped, or hangs. It comes before each request that may
-// take its time, so that nobody waits for a stopped one without a limit, and it
-// does not carry out long afterwards what was given up.
+// AnswerTimeout: it is stopped, or hangs. Other faults are left to the request
+// itself, which says them better.
 func (c *Client) alive(ctx context.Context) error {
-	if err := checkPath(c.socket); err != nil {
-		return err
-	}
-	limited, cancel := context.WithTimeoutCause(ctx, AnswerTimeout, fmt.Errorf("%w within %v on %s", ErrNoAnswer, AnswerTimeout, c.socket))
+	limited, cancel := c.limited(ctx)
 	defer cancel()
 	r, err := http.NewRequestWithContext(limited, "GET", "http://standbyd/live", nil)
 	if err != nil {
@@ -205,14 +215,11 @@ func (c *Client) alive(ctx context.Context) error {
 	if ctx.Err() == nil && limited.Err() != nil {
 		return context.Cause(limited)
 	}
-	return nil // the request itself finds out, and says it better
+	return nil
 }
 
-func (c *Client) exchange(ctx context.Context, method, path string, query url.Values, request, into any) error {
-	body, err := c.stream(ctx, method, path, query, request)
-	if err != nil {
-		return err
-	}
+// answer reads the one value that a body has.
+func (c *Client) answer(ctx context.Context, path string, body io.ReadCloser, into any) error {
 	defer body.Close()
 	if err := json.NewDecoder(body).Decode(into); err != nil {
 		return c.cut(ctx, path, err)
@@ -274,10 +281,7 @@ func (c *Client) Events(ctx context.Context, o EventsOptions, each func(supervis
 	if o.Last >= 0 {
 		query.Set("n", strconv.Itoa(o.Last))
 	}
-	if err := c.alive(ctx); err != nil {
-		return err
-	}
-	body, err := c.stream(ctx, "GET", "events", query, nil)
+	body, err := c.streamPatiently(ctx, "GET", "events", query, nil)
 	if err != nil {
 		return err
 	}

@@ -59,6 +59,7 @@ func Of(pid int) (Identity, error) {
 // stat is what /proc/PID/stat says, as far as it matters here.
 type stat struct {
 	state   byte
+	parent  int
 	flags   uint64
 	threads int
 	start   uint64
@@ -135,6 +136,9 @@ func parseStat(b []byte) (stat, error) {
 			if ok {
 				st.state = f[0]
 			}
+		case 4:
+			n, ok = number(f)
+			st.parent = int(n)
 		case 9:
 			st.flags, ok = number(f)
 		case 20:

@@ -10,8 +10,11 @@ import (
 
 // PIDs lists the processes of /proc, in no order; threads are not among them,
 // zombies are. One that is forked meanwhile can be missing.
-func PIDs() ([]int, error) {
-	dir, err := os.Open("/proc")
+func PIDs() ([]int, error) { return numbered("/proc") }
+
+// numbered lists what in a folder has a number for a name.
+func numbered(path string) ([]int, error) {
+	dir, err := os.Open(path)
 	if err != nil {
 		return nil, err
 	}
@@ -20,13 +23,13 @@ func PIDs() ([]int, error) {
 	if err != nil {
 		return nil, err
 	}
-	pids := make([]int, 0, len(names))
+	numbers := make([]int, 0, len(names))
 	for _, name := range names {
-		if pid, err := strconv.Atoi(name); err == nil {
-			pids = append(pids, pid)
+		if n, err := strconv.Atoi(name); err == nil {
+			numbers = append(numbers, n)
 		}
 	}
-	return pids, nil
+	return numbers, nil
 }
 
 // Environ is the environment with which a process was started, as "NAME=value";
@@ -42,15 +45,6 @@ func Environ(pid int) []string {
 // Parent is the process that a process belongs to; 0 for one that has none in
 // this pid namespace.
 func Parent(pid int) (int, error) {
-	b, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/stat")
-	if err != nil {
-		return 0, err
-	}
-	// After the name in parentheses: the state, then the parent.
-	text := string(b)
-	fields := strings.Fields(text[strings.LastIndexByte(text, ')')+1:])
-	if len(fields) < 2 {
-		return 0, errStat
-	}
-	return strconv.Atoi(fields[1])
+	st, err := readStat(pid, 0)
+	return st.parent, err
 }
