@@ -62,7 +62,7 @@ func optional[T any](name string, field func(*T) **int, lo, hi int, doc string) 
 	var n int
 	inner := integer(name, func(*T) *int { return &n }, lo, hi, doc)
 	return key[T]{
-		name: name, kind: "integer", doc: doc,
+		name: name, kind: inner.kind, doc: doc,
 		show: func(t *T) any {
 			if *field(t) == nil {
 				return nil
@@ -81,7 +81,7 @@ func optional[T any](name string, field func(*T) **int, lo, hi int, doc string) 
 
 func umask[T any](name string, field func(*T) **int, doc string) key[T] {
 	return key[T]{
-		name: name, kind: "octal string", doc: doc,
+		name: name, kind: within("octal string", `"000"`, `"777"`), doc: doc,
 		show: func(t *T) any {
 			if *field(t) == nil {
 				return nil
@@ -173,10 +173,13 @@ func limit[T any](name string, field func(*T) **supervisor.Limit, bytes bool, do
 	}
 }
 
+// maxPercent is more than all CPUs of any machine.
+const maxPercent = 1_000_000
+
 // percent is a share of one CPU.
 func percent[T any](name string, field func(*T) *int, doc string) key[T] {
 	return key[T]{
-		name: name, kind: "percentage", doc: doc,
+		name: name, kind: within("percentage", "0%", strconv.Itoa(maxPercent)+"%"), doc: doc,
 		show: func(t *T) any { return strconv.Itoa(*field(t)) + "%" },
 		read: func(r *reader, n node, into *T) {
 			if v, ok := n.value.(int64); ok && v == 0 {
@@ -189,7 +192,7 @@ func percent[T any](name string, field func(*T) *int, doc string) key[T] {
 				return
 			}
 			v, err := strconv.ParseUint(strings.TrimSuffix(text, "%"), 10, 31)
-			if err != nil || !strings.HasSuffix(text, "%") || v > 1_000_000 {
+			if err != nil || !strings.HasSuffix(text, "%") || v > maxPercent {
 				r.bad(n.path, "%q is not a percentage of one CPU; write \"50%%\" or \"150%%\"", text)
 				return
 			}

@@ -27,7 +27,7 @@ var daemonKeys = []key[Daemon]{
 		"folder of what lives until a reboot: control socket, segments, FIFOs; on a local file system, best a tmpfs; its path is short, because sockets below it may have 107 bytes"),
 		"as root `/run/standbyd`; else `$XDG_RUNTIME_DIR/standbyd`, or `/tmp/standbyd-UID`"),
 	described(path("state_dir", func(d *Daemon) *string { return &d.StateDir },
-		"folder of what outlives a reboot: generations, history, logs of workers and plugins"),
+		"folder of what outlives a reboot: generations, history, logs of workers and plugins; another one than `runtime_dir`"),
 		"as root `/var/lib/standbyd`; else `${XDG_STATE_HOME:-~/.local/state}/standbyd`"),
 	text("metrics_address", func(d *Daemon) *string { return &d.MetricsAddress }, ownAddress,
 		"`host:port` of this machine, such as `127.0.0.1:9464`, on which `/metrics`, `/ready`, `/live`, `/leader` and `/standby` answer everybody who can reach it; without it they are on the control socket alone"),

@@ -21,9 +21,12 @@ type key[T any] struct {
 	show func(*T) any // string, int64, bool, []string or map[string]any; nil is left out
 }
 
+// within is a kind with the range that its values may have.
+func within(kind string, lo, hi any) string { return fmt.Sprintf("%s, %v to %v", kind, lo, hi) }
+
 func duration[T any](name string, field func(*T) *time.Duration, lo, hi time.Duration, doc string) key[T] {
 	return key[T]{
-		name: name, kind: "duration", doc: doc,
+		name: name, kind: within("duration", short(lo), short(hi)), doc: doc,
 		show: func(t *T) any { return short(*field(t)) },
 		read: func(r *reader, n node, into *T) {
 			text, ok := n.value.(string)
@@ -69,7 +72,7 @@ func short(d time.Duration) string {
 
 func integer[T any](name string, field func(*T) *int, lo, hi int, doc string) key[T] {
 	return key[T]{
-		name: name, kind: "integer", doc: doc,
+		name: name, kind: within("integer", lo, hi), doc: doc,
 		show: func(t *T) any { return int64(*field(t)) },
 		read: func(r *reader, n node, into *T) {
 			v, ok := n.value.(int64)
@@ -333,7 +336,7 @@ var sizeUnits = []struct {
 // size is a number of bytes: an integer, or a string with a unit.
 func size[T any](name string, field func(*T) *int64, lo, hi int64, doc string) key[T] {
 	return key[T]{
-		name: name, kind: "size", doc: doc,
+		name: name, kind: within("size", formatSize(lo), formatSize(hi)), doc: doc,
 		show: func(t *T) any { return formatSize(*field(t)) },
 		read: func(r *reader, n node, into *T) {
 			var v int64
