@@ -56,7 +56,7 @@ func passage() fs.FileMode {
 
 // prepareFolders makes the folders of a supervisor. The runtime folder must be
 // its own and writable by nobody else: whoever writes there could replace
-// segments and sockets.
+// segments and sockets. What is in it the roles make.
 func prepareFolders(runtimeDir, stateDir string) error {
 	mode := passage()
 	if err := os.MkdirAll(runtimeDir, mode); err != nil {
@@ -67,18 +67,24 @@ func prepareFolders(runtimeDir, stateDir string) error {
 		return &ConfigError{Field: "runtime_dir", Msg: "cannot be used", Err: err}
 	}
 	if st, ok := info.Sys().(*syscall.Stat_t); ok && int(st.Uid) != os.Geteuid() {
-		return &ConfigError{Field: "runtime_dir", Msg: fmt.Sprintf("%s belongs to uid %d and we are uid %d", runtimeDir, st.Uid, os.Geteuid())}
+		return &ConfigError{Field: "runtime_dir", Msg: fmt.Sprintf("%s belongs to uid %d and standbyd runs as uid %d; %s", runtimeDir, st.Uid, os.Geteuid(), otherFolder(runtimeDir, "runtime_dir"))}
 	}
-	if !info.IsDir() || info.Mode().Perm()&0o022 != 0 {
-		return &ConfigError{Field: "runtime_dir", Msg: fmt.Sprintf("%s (%v) must be a folder that only its owner may write to", runtimeDir, info.Mode())}
+	if !info.IsDir() {
+		return &ConfigError{Field: "runtime_dir", Msg: fmt.Sprintf("%s (%v) is no folder; remove it, or set runtime_dir to another path", runtimeDir, info.Mode())}
 	}
-	if err := os.MkdirAll(rolesDir(runtimeDir), mode); err != nil {
-		return &ConfigError{Field: "runtime_dir", Msg: "cannot be used", Err: err}
+	if info.Mode().Perm()&0o022 != 0 {
+		return &ConfigError{Field: "runtime_dir", Msg: fmt.Sprintf("%s (%v) must be a folder that only its owner may write to; `chmod go-w %s`, if nobody else uses it", runtimeDir, info.Mode(), runtimeDir)}
 	}
 	for _, dir := range []string{stateDir, logsDir(stateDir), deathsDir(stateDir)} {
 		if err := os.MkdirAll(dir, stateMode); err != nil {
 			return &ConfigError{Field: "state_dir", Msg: "cannot be made", Err: err}
 		}
 	}
+	if state, err := os.Stat(stateDir); err == nil && os.SameFile(info, state) {
+		return &ConfigError{Field: "state_dir", Msg: oneFolder}
+	}
 	return nil
 }
+
+// oneFolder is said where the two folders are the same.
+const oneFolder = "is the same folder as runtime_dir; set it to another one: what is in runtime_dir may be lost at a reboot, and tokens never fall only as long as state_dir is not"

@@ -28,7 +28,7 @@ func (r *roleLoop) furnish() error {
 	}
 	socket, err := rolesock.Listen(r.paths.socket(), uid, gid)
 	if err != nil {
-		return fmt.Errorf("role %s: %w", r.config.Name, err)
+		return atRuntime{fmt.Errorf("role %s: %w", r.config.Name, err)}
 	}
 	r.socket = socket
 	go r.listenToSocket(socket)

@@ -42,7 +42,7 @@ func (r *roleLoop) openOutputs(uid, gid int) error {
 	for i, p := range r.posts {
 		fifo := r.paths.fifo(i)
 		if err := capture.MakeFIFO(fifo, uid, gid); err != nil {
-			return err
+			return atRuntime{err}
 		}
 		name := workerName(r.config.Name, i)
 		out, err := r.openOutput(p.output, name, fifo, r.paths.log(name))

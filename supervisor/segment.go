@@ -199,7 +199,7 @@ func (r *roleLoop) newSegment() error {
 	}
 	seg, err := shm.Create(r.paths.segment(generation), r.params(generation), nil)
 	if err != nil {
-		return err
+		return atRuntime{err}
 	}
 	u, err := use(seg)
 	if err != nil {

@@ -106,7 +106,7 @@ func (s *Supervisor) loops() []*roleLoop {
 // for a folder or an address that cannot be had, or a failure of the system;
 // nothing that it started is left then. A Supervisor runs once.
 func (s *Supervisor) Run(ctx context.Context) (err error) {
-	defer func() { err = s.withoutSpace(err) }()
+	defer func() { err = s.unwritable(err) }()
 	s.mu.Lock()
 	if s.ran {
 		s.mu.Unlock()
@@ -120,6 +120,7 @@ func (s *Supervisor) Run(ctx context.Context) (err error) {
 		return err
 	}
 	defer keep.release()
+	defer os.Remove(rolesDir(s.config.RuntimeDir)) // unless a role could not be cleared
 	if err := keep.remember(); err != nil {
 		return err
 	}
@@ -171,9 +172,8 @@ func (s *Supervisor) Run(ctx context.Context) (err error) {
 	s.all.Wait()
 	close(over)
 	looking.Wait()
-	keep.looked = nil                        // closely:
-	keep.look()                              // what was removed just now is to be whole for the next one
-	os.Remove(rolesDir(s.config.RuntimeDir)) // unless a role could not be cleared
+	keep.looked = nil // closely:
+	keep.look()       // what was removed just now is to be whole for the next one
 	s.setRunning(false)
 	s.bus.publish(Event{Type: EventSupervisorStopped, PID: os.Getpid()})
 	return nil

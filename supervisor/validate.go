@@ -33,6 +33,9 @@ func (c *Config) Validate() error {
 	if !filepath.IsAbs(c.StateDir) {
 		return &ConfigError{Field: "state_dir", Msg: fmt.Sprintf("%q is not an absolute path", c.StateDir)}
 	}
+	if filepath.Clean(c.RuntimeDir) == filepath.Clean(c.StateDir) {
+		return &ConfigError{Field: "state_dir", Msg: oneFolder}
+	}
 	if len(c.Roles) == 0 {
 		return &ConfigError{Field: "role", Msg: "there is no role to run"}
 	}

@@ -67,6 +67,9 @@ func (r *reader) crossCheck(c *Config) {
 	}
 	r.folder("supervisor.runtime_dir", c.Daemon.RuntimeDir)
 	r.folder("supervisor.state_dir", c.Daemon.StateDir)
+	if sameFolder(c.Daemon.RuntimeDir, c.Daemon.StateDir) {
+		r.bad("supervisor.state_dir", "is the same folder as runtime_dir; set it to another one: what is in runtime_dir may be lost at a reboot, and tokens never fall only as long as state_dir is not")
+	}
 	r.controlGroup(&c.Daemon)
 	r.listeners(c)
 	for i := range c.Roles {

@@ -2,6 +2,7 @@ package config
 
 import (
 	"errors"
+	"fmt"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -89,11 +90,45 @@ func (r *reader) folder(key, dir string) {
 			r.warn(key, "cannot look at %s: %v", at, errors.Unwrap(err))
 		case !info.IsDir():
 			r.bad(key, "%s is a file, not a folder", at)
-		case unix.Access(at, unix.W_OK) != nil && at == dir:
-			r.warn(key, "this user may not write into %s; standbyd has to run as another one, or with another folder", at)
-		case unix.Access(at, unix.W_OK) != nil:
-			r.warn(key, "%s is not there, and this user may not make it in %s; standbyd has to run as another one, or with another folder", dir, at)
+		default:
+			r.writable(key, dir, at, info)
 		}
 		return
 	}
+}
+
+// writable warns if this user may not write into at, which is dir or what
+// there is of its path.
+func (r *reader) writable(key, dir, at string, info fs.FileInfo) {
+	err := unix.Access(at, unix.W_OK)
+	if err == nil {
+		return
+	}
+	field := key[strings.LastIndexByte(key, '.')+1:]
+	what := fmt.Sprintf("this user (uid %d) may not write into %s", os.Geteuid(), dir)
+	if at != dir {
+		what = fmt.Sprintf("%s is not there, and this user (uid %d) may not make it in %s", dir, os.Geteuid(), at)
+	}
+	who := "another user"
+	if st, ok := info.Sys().(*syscall.Stat_t); ok && int(st.Uid) != os.Geteuid() {
+		who = fmt.Sprintf("uid %d, whose folder that is", st.Uid)
+	}
+	if errors.Is(err, unix.EROFS) {
+		r.warn(key, "%s is on a file system that is read-only; mount it writable, or set %s to a folder that can be written to", dir, field)
+		return
+	}
+	r.warn(key, "%s; run standbyd as %s, or set %s to a folder of your own", what, who, field)
+}
+
+// sameFolder also tells by two names of one folder that exists.
+func sameFolder(a, b string) bool {
+	if a == b {
+		return true
+	}
+	one, err := os.Stat(a)
+	if err != nil {
+		return false
+	}
+	other, err := os.Stat(b)
+	return err == nil && os.SameFile(one, other)
 }
