@@ -142,6 +142,7 @@ type (
 		config       RoleConfig
 		user         identity
 		version      string
+		what         string // as the operator asked for it
 		hooks, renew bool
 		rolling      bool // workers are restarted for its own sake
 		reply        reply[Rolled]

@@ -152,7 +152,7 @@ func (s *Supervisor) Reload(ctx context.Context, c Config) (Reloaded, error) {
 			failed = append(failed, fmt.Errorf("%s: %s", r.Role, r.Error))
 		}
 	}
-	s.bus.publish(Event{Type: EventReloaded, Text: fmt.Sprintf("%d changes in %d roles", len(out.Plan.Changes), len(out.Plan.Roles)), Error: printableOf(errors.Join(failed...))})
+	s.bus.publish(Event{Type: EventReloaded, Text: fmt.Sprintf("%s in %s", count(len(out.Plan.Changes), "change"), count(len(out.Plan.Roles), "role")), Error: printableOf(errors.Join(failed...))})
 	if len(failed) > 0 {
 		return out, fmt.Errorf("reload: %w", errors.Join(failed...))
 	}
@@ -182,7 +182,7 @@ func (s *Supervisor) reloadRole(ctx context.Context, p RolePlan, changes []Chang
 		return slices.ContainsFunc(changes, func(x Change) bool { return x.Role == p.Role && x.Cost == c })
 	}
 	rolled, err := s.change(ctx, r, inReload{config: n.RoleConfig, user: n.user, policy: &policy{RoleConfig: n.RoleConfig},
-		version: n.launchPrint(), hooks: costs(CostPlugins), renew: costs(CostRole)})
+		version: n.launchPrint(), what: "reload", hooks: costs(CostPlugins), renew: costs(CostRole)})
 	if rolled.Role != "" {
 		result.Rolled = rolled
 	}
@@ -207,7 +207,7 @@ func (s *Supervisor) change(ctx context.Context, r *roleLoop, in inReload) (Roll
 // with ErrNoLeader where nobody leads and nobody may (paused, held, stopped).
 func (s *Supervisor) RestartRolling(ctx context.Context, roleName string) (Rolled, error) {
 	return s.changeOne(ctx, "restart", "restart "+roleName+" --rolling", roleName, func(c *RoleConfig) (inReload, error) {
-		return inReload{rolling: true, version: fmt.Sprintf("%s#%d", c.launchPrint(), proc.MonoNow())}, nil
+		return inReload{rolling: true, what: "restart --rolling", version: fmt.Sprintf("%s#%d", c.launchPrint(), proc.MonoNow())}, nil
 	})
 }
 
@@ -218,7 +218,7 @@ func (s *Supervisor) RestartRolling(ctx context.Context, roleName string) (Rolle
 func (s *Supervisor) Scale(ctx context.Context, roleName string, workers int) (Rolled, error) {
 	return s.changeOne(ctx, "scale", fmt.Sprintf("scale %s %d", roleName, workers), roleName, func(c *RoleConfig) (inReload, error) {
 		c.Workers = workers
-		return inReload{version: c.launchPrint()}, c.Validate()
+		return inReload{version: c.launchPrint(), what: fmt.Sprintf("scale to %s", count(workers, "worker"))}, c.Validate()
 	})
 }
 

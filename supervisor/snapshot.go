@@ -74,6 +74,7 @@ type RoleStatus struct {
 	LastFailover *Record          `json:"last_failover"`
 	Pause        *PauseStatus     `json:"pause"` // null if the role is not paused
 	Budget       Budget           `json:"budget"`
+	UnderWay     string           `json:"under_way,omitempty"`     // a scale, a reload or a rolling restart that changes its workers, and whom it waits for
 	ReloadFailed string           `json:"reload_failed,omitempty"` // the last reload was undone, and why
 	Segment      string           `json:"segment"`
 	DroppedLines uint64           `json:"dropped_lines"`

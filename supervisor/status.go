@@ -96,7 +96,7 @@ func (r *roleLoop) publish() {
 	status := &RoleStatus{
 		Name: r.config.Name, State: s.shown(), Why: s.why, Epoch: s.epoch, Segment: s.segment,
 		Workers: make([]WorkerStatus, 0, len(s.workers)), LastFailover: s.last, hooks: r.config.Hooks, hookErrors: s.hookErrors, hookHangs: s.hookHangs,
-		Closing: s.phase >= phaseClosing && !s.reopening, Protection: s.protection(), ReloadFailed: s.reloadFailed,
+		Closing: s.phase >= phaseClosing && !s.reopening, Protection: s.protection(), UnderWay: s.underWay(), ReloadFailed: s.reloadFailed,
 	}
 	status.Term = max(s.owner.term, s.active.term)
 	if status.Term != 0 {
@@ -120,6 +120,9 @@ func (r *roleLoop) publish() {
 			continue
 		}
 		view := WorkerStatus{Name: w.name, PID: w.pid, State: lotNames[w.lot], Ready: s.useful(i), Unseated: s.unseated(i, at.Mono), up: w.ready, Restarts: w.restarts, LastExit: w.lastExit, Why: w.why, Outdated: s.stale(i)}
+		if s.toCome(i) {
+			view.State, view.Why = WorkerStarting, "waits for its turn: workers are started one by one"
+		}
 		if w.lot == lotQueued {
 			view.Why = "waits for its turn: other workers are being started"
 		}
@@ -148,7 +151,11 @@ func (r *roleLoop) publish() {
 			view.StartedAt = &started
 			w.showVitals(&view)
 		}
-		if view.Outdated && view.Why == "" {
+		switch {
+		case !view.Outdated || view.Why != "":
+		case s.roll != nil && !w.halted:
+			view.Why = "was started with earlier settings, and is restarted when it is its turn"
+		default:
 			view.Why = "was started with earlier settings; `standbyd reload` restarts it"
 		}
 		status.Workers = append(status.Workers, view)

@@ -15,10 +15,11 @@ import (
 // is then undone by the same moves, and else the ones that
 // have not had their turn stay as they are.
 type rollState struct {
-	index    int   // the worker that is awaited, -1 for none
-	by       int64 // mono ns: what is under way is given up then
-	switches int   // switchovers so far
-	renew    bool  // on a new segment: it is over when somebody leads again
+	what     string // as the operator asked for it
+	index    int    // the worker that is awaited, -1 for none
+	by       int64  // mono ns: what is under way is given up then
+	switches int    // switchovers so far
+	renew    bool   // on a new segment: it is over when somebody leads again
 	done     []string
 	stopped  []string
 	reply    reply[Rolled]
@@ -30,7 +31,7 @@ type rollState struct {
 type Rolled struct {
 	Role    string   `json:"role"`
 	Started []string `json:"started"` // workers that were started, in their order
-	Stopped []string `json:"stopped"` // workers that are one too many now
+	Stopped []string `json:"stopped"` // workers that are one too many now, also ones that had no process
 	Left    []string `json:"left"`    // workers that still run as they were started before
 	// Reverted: a worker did not get ready, and the role went back to the
 	// config before.
@@ -54,10 +55,15 @@ func reconfigure(t *turn, in input) {
 	for i := len(s.workers); i < next.Workers; i++ {
 		s.workers = append(s.workers, worker{name: workerName(next.Name, i)})
 	}
+	var removed []string
 	for i := range s.workers {
 		w := &s.workers[i]
 		if w.extra && i < next.Workers && w.pid == 0 {
 			w.version = "" // an empty place again
+			w.halted, w.rests = false, false
+		}
+		if !w.extra && i >= next.Workers && w.pid == 0 {
+			removed = append(removed, w.name)
 		}
 		w.extra = i >= next.Workers
 	}
@@ -65,7 +71,7 @@ func reconfigure(t *turn, in input) {
 	if printOf(s.version) != got.version {
 		s.version = got.version
 	}
-	s.roll = &rollState{index: -1, renew: got.renew, reply: got.reply, back: back, failure: got.failure}
+	s.roll = &rollState{what: got.what, index: -1, stopped: removed, renew: got.renew, reply: got.reply, back: back, failure: got.failure}
 	s.reloadFailed = ""
 	if got.failure != nil {
 		s.reloadFailed = fmt.Sprintf("the reload of %s is undone, the settings before hold: %v", t.now.Wall.Format("2006-01-02 15:04:05"), got.failure)
@@ -237,7 +243,7 @@ func (t *turn) watchRoll() {
 		return
 	}
 	if r.by != 0 && r.by <= t.now.Mono {
-		t.endRoll(fmt.Errorf("%w: %s", ErrTimedOut, t.rollReason()))
+		t.endRoll(fmt.Errorf("%w: %s", ErrTimedOut, s.rollReason()))
 		return
 	}
 	if r.index >= 0 {
@@ -266,7 +272,7 @@ func (t *turn) watchRoll() {
 			t.rollTo(i)
 			return
 		}
-		if !w.extra && !w.halted && !s.keptEmpty(w) && w.pid == 0 && w.version != s.version && (w.lot == lotBackoff || w.lot == lotFailed || w.lot == lotStopped && (w.lastExit == nil || w.version == "")) {
+		if s.emptyPlace(w) {
 			t.rollTo(i)
 			t.word(i, wStart)
 			return
@@ -386,8 +392,7 @@ func (t *turn) restart(i int) {
 }
 
 // rollReason says what a rolling change waits for.
-func (t *turn) rollReason() string {
-	s := &t.s
+func (s *state) rollReason() string {
 	r := s.roll
 	if r.index >= 0 {
 		w := &s.workers[r.index]

@@ -54,7 +54,9 @@ func roleBlock(b *bytes.Buffer, r *supervisor.RoleStatus, now time.Time, p paint
 	if r.Why != "" {
 		fmt.Fprintf(b, "  %s\n", p.as(yellow, short(r.Why, shortWhy)))
 	}
-
+	if r.UnderWay != "" {
+		fmt.Fprintf(b, "  %s\n", p.as(yellow, short(r.UnderWay, shortWhy)))
+	}
 	if r.ReloadFailed != "" {
 		fmt.Fprintf(b, "  %s\n", p.as(yellow, short(r.ReloadFailed, shortWhy)))
 	}
