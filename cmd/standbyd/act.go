@@ -87,10 +87,13 @@ func (a *app) ackVerb() *cobra.Command {
 }
 
 const (
-	waitAgain   = 50 * time.Millisecond // until a daemon that is not there yet is looked for again
-	waitAnyhow  = time.Second           // a look without an event
-	goneWithin  = 10 * time.Second      // for the process to end after it said that all is stopped
-	goneLookGap = 5 * time.Millisecond
+	waitAgain  = 50 * time.Millisecond // until a daemon that is not there yet is looked for again
+	waitAnyhow = time.Second           // a look without an event
+	// lastLookLimit is how much longer than asked for a wait may take, to say
+	// how things are.
+	lastLookLimit = 500 * time.Millisecond
+	goneWithin    = 10 * time.Second // for the process to end after it said that all is stopped
+	goneLookGap   = 5 * time.Millisecond
 )
 
 func (a *app) waitVerb() *cobra.Command {
@@ -111,16 +114,21 @@ func (a *app) waitVerb() *cobra.Command {
 		if err != nil {
 			return err
 		}
+		outer := ctx
 		if *limit > 0 {
 			var cancel context.CancelFunc
 			ctx, cancel = context.WithTimeout(ctx, *limit)
 			defer cancel()
 		}
-		var until time.Time
-		if *limit > 0 {
-			until = time.Now().Add(*limit)
+		found, last := a.await(ctx, client, args[0], *what, *limit)
+		if found == nil && ctx.Err() != nil && outer.Err() == nil {
+			// The last look may be of long ago.
+			if r := a.lastLook(outer, client, args[0]); r != nil {
+				if last = lacks(*r, *what); last == nil {
+					found = r
+				}
+			}
 		}
-		found, last := a.await(ctx, client, args[0], *what, until)
 		switch {
 		case found != nil && f.json():
 			return printJSON(a.stdout, found)
@@ -136,9 +144,13 @@ func (a *app) waitVerb() *cobra.Command {
 }
 
 // await returns the role once it is as wanted. Otherwise the error is why it
-// was not when last seen; it is final if ctx has not ended. The wait ends at until,
-// unless that is zero.
-func (a *app) await(ctx context.Context, client *api.Client, name, what string, until time.Time) (*supervisor.RoleStatus, error) {
+// was not when last seen; it is final if ctx has not ended. The wait ends after
+// limit, unless that is zero.
+func (a *app) await(ctx context.Context, client *api.Client, name, what string, limit time.Duration) (*supervisor.RoleStatus, error) {
+	var until time.Time
+	if limit > 0 {
+		until = time.Now().Add(limit)
+	}
 	seen := fmt.Errorf("nobody has answered on %s yet", client.Socket())
 	for {
 		changes, cancel := context.WithCancel(ctx)
@@ -180,9 +192,9 @@ func (a *app) await(ctx context.Context, client *api.Client, name, what string, 
 				return &r, nil
 			}
 			seen = last
-			if why := inVain(r, what, until); why != "" {
+			if why, at := inVain(r, what, until); why != "" {
 				cancel()
-				return nil, notByItself(name, what, until, why)
+				return nil, notByItself(name, what, limit, at, why)
 			}
 			select {
 			case <-changed:
@@ -197,6 +209,14 @@ func (a *app) await(ctx context.Context, client *api.Client, name, what string, 
 		case <-time.After(waitAgain):
 		}
 	}
+}
+
+// lastLook is the role when the time for a wait is over; nil if the daemon does
+// not tell at once.
+func (a *app) lastLook(ctx context.Context, client *api.Client, name string) *supervisor.RoleStatus {
+	ctx, cancel := context.WithTimeout(ctx, lastLookLimit)
+	defer cancel()
+	return roleNow(ctx, client, name)
 }
 
 // lacks says what a role still lacks, nil if nothing.
