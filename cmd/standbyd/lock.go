@@ -72,7 +72,7 @@ there is no CMD.`,
 	// 2 may be CMD's own code: errors in the command line are 125 here, as with env(1).
 	args := c.Args
 	c.Args = func(c *cobra.Command, list []string) error { return a.ownFailure(args(c, list)) }
-	c.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return a.ownFailure(&usageError{err.Error()}) })
+	c.SetFlagErrorFunc(func(c *cobra.Command, err error) error { return a.ownFailure(flagError(c, err)) })
 	c.RunE = func(c *cobra.Command, _ []string) error {
 		a.begun = true
 		switch {

@@ -271,12 +271,9 @@ reload or restart of standbyd, which take the number from the config file.`,
 	}
 	f := addForm(c, "text", "json")
 	return a.verb(c, func(ctx context.Context, args []string) error {
-		n, err := strconv.Atoi(args[1])
+		n, err := countOfWorkers(args[1], args[0])
 		if err != nil {
-			return usagef("%q is no number of workers", args[1])
-		}
-		if n < 1 {
-			return usagef("%d workers: at least 1; `standbyd stop %s` stops a role", n, args[0])
+			return err
 		}
 		client, err := a.client()
 		if err != nil {

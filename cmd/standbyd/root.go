@@ -101,6 +101,7 @@ role or worker, 5 a drill took longer than --max-ms, 99 timed out.`,
 		SuggestionsMinimumDistance: 2,
 		Run:                        func(cmd *cobra.Command, _ []string) { cmd.Help() },
 	}
+	root.SetFlagErrorFunc(flagError)
 	root.Version = version
 	root.SetVersionTemplate(versionLine())
 	root.PersistentFlags().StringVarP(&a.configFile, "config", "c", "", "config `file`")
