@@ -15,6 +15,7 @@ func observe(t *turn, in input) {
 	if seen.ring != nil {
 		s.ring = seen.ring
 	}
+	s.noteSeats()
 	if s.pending != nil && s.pending.done {
 		s.pending.looks++
 	}

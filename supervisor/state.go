@@ -153,6 +153,7 @@ type worker struct {
 	signal   string // the last one that was sent to end the present life: "TERM", "KILL"
 	vitals   vitals
 	halted   bool   // stopped by hand
+	outside  bool   // its last life was given up, and had not joined the role
 	rests    bool   // stopped by the role's restart policy
 	lastOut  bool   // is to be stopped when the others are gone
 	version  string // of the settings with which its process was started

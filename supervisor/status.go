@@ -136,8 +136,11 @@ func (r *roleLoop) publish() {
 			retry := at.Wall.Add(time.Duration(w.due - at.Mono))
 			view.RetryAt = &retry
 		}
-		if why := s.whyUseless(i); why != "" && (view.Why == "" || view.Why == noSeat) {
-			view.Why = why
+		if view.Why == "" {
+			view.Why = s.whyUseless(i, at.Mono)
+		}
+		if view.Why == "" {
+			view.Why = s.outsider(i, at.Mono)
 		}
 		view.StaysStopped = w.lot == lotStopped && (w.halted || w.rests)
 		for _, v := range s.seats {

@@ -32,6 +32,7 @@ type vitals struct {
 	sick     bool   // Health.Threshold failures in a row
 	kept     bool   // it was said that it stays all the same
 	led      bool   // it led when its end began
+	joined   bool   // it has had a seat in its segment
 	ended    string // why it is ended by the supervisor, as the cause of its death
 }
 
@@ -51,9 +52,6 @@ const maxText = 200
 
 // strangerEvery is how often it is said that strangers write to the socket.
 const strangerEvery = time.Minute
-
-// noSeat is shown of a program that is ready and no member of its segment.
-const noSeat = "has no seat in the segment: it never leads"
 
 // admitted: the role asks for nothing beyond the seat, or it has come.
 func (t *turn) admitted(w *worker) bool { return !t.s.policy.Ready.IsSet() || w.vitals.admitted }
@@ -158,9 +156,6 @@ func (t *turn) noteWords(in inNotify) {
 // look judges a worker again, after something about it has changed.
 func (t *turn) look(i int) {
 	if w := &t.s.workers[i]; t.observes() && w.pid != 0 && w.lot != lotEnded {
-		if w.why == noSeat && t.s.seated(w) {
-			w.why = "" // it was quicker with its word than with its seat
-		}
 		t.word(i, t.view(w))
 	}
 }

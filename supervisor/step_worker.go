@@ -98,9 +98,6 @@ func disown(t *turn, i int) {
 func becomeStandby(t *turn, i int) {
 	w := &t.s.workers[i]
 	w.lot, w.due, w.leading, w.why, w.drilled = lotStandby, 0, 0, "", 0
-	if !t.s.seated(w) {
-		w.why = noSeat
-	}
 	t.becomeReady(i)
 }
 
@@ -174,6 +171,10 @@ func giveUpStart(t *turn, i int) {
 	w.why = fmt.Sprintf("not ready within %v", t.s.policy.StartTimeout)
 	if w.vitals.failure != "" {
 		w.why += "; the last probe: " + w.vitals.failure
+	}
+	if !w.vitals.joined {
+		w.outside = true
+		w.why += diedApart
 	}
 	w.signal = "KILL"
 	t.do(doKillGroup{i})

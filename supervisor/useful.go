@@ -42,8 +42,7 @@ func (s *state) useful(i int) bool {
 
 // unseated: the worker is ready for long and has taken no seat.
 func (s *state) unseated(i int, now int64) bool {
-	w := &s.workers[i]
-	return w.ready && w.pid != 0 && s.seatOf(i) == nil && now-w.readyAt >= int64(seatWait)
+	return s.workers[i].ready && s.outsider(i, now) != ""
 }
 
 // silence is what is said of a member that does not beat.
@@ -57,12 +56,17 @@ func (s *state) remedy(i int) string {
 }
 
 // whyUseless says why a ready worker is not useful.
-func (s *state) whyUseless(i int) string {
+func (s *state) whyUseless(i int, now int64) string {
 	switch w := &s.workers[i]; {
 	case !w.ready || s.useful(i):
 		return ""
-	case s.seatOf(i) == nil:
-		return noSeat
+	case s.seatOf(i) != nil:
+	case w.lot == lotStopping || w.vitals.stopping:
+		return ""
+	case w.vitals.joined:
+		return "has left its seat in the segment"
+	default:
+		return orElse(s.outsider(i, now), "has not taken its seat in the segment yet")
 	}
 	return s.silence(i) + "; " + s.remedy(i)
 }
@@ -94,7 +98,7 @@ func (t *turn) watchBeats() {
 func (t *turn) whyNobody() string {
 	s := &t.s
 	var reasons []string
-	ready, seatless := 0, 0
+	ready, outsiders, processes := 0, 0, 0
 	for i := range s.workers {
 		w := &s.workers[i]
 		if w.extra && w.pid == 0 {
@@ -105,17 +109,28 @@ func (t *turn) whyNobody() string {
 			if s.useful(i) {
 				return ""
 			}
-			if ready++; s.seatOf(i) == nil {
-				seatless++
+			if w.lot != lotStopping {
+				ready++
 			}
-			why = s.whyUseless(i)
+			why = orElse(s.whyUseless(i, t.now.Mono), w.why)
+		}
+		if w.pid != 0 {
+			processes++
+		}
+		if apart := s.outsider(i, t.now.Mono); apart != "" {
+			outsiders++
+			why = apart
 		}
 		if why != "" {
 			reasons = append(reasons, fmt.Sprintf("%s %s: %s", w.name, w.lot, why))
 		}
 	}
-	if ready > 0 && seatless == ready {
-		return "no ready worker takes a seat in the segment, and without one nobody leads: does the program use package coord? (docs/worker-contract.md)"
+	switch {
+	case outsiders == 0 || outsiders < processes:
+	case ready > 0:
+		return noneSeated
+	default:
+		return noneJoins
 	}
 	if n := len(reasons) - fewReasons; n > 0 {
 		reasons = append(reasons[:fewReasons], fmt.Sprintf("and %d more", n)) // each has its own
@@ -123,7 +138,7 @@ func (t *turn) whyNobody() string {
 	switch {
 	case len(reasons) == 0:
 		return "no worker is ready yet"
-	case ready > 0:
+	case ready > 0 && len(reasons) > 0:
 		return "no ready worker could lead: " + strings.Join(reasons, "; ")
 	}
 	return "no worker is ready: " + strings.Join(reasons, "; ")

@@ -30,7 +30,7 @@ func TestSilenceIsToldOnce(t *testing.T) {
 	if !strings.Contains(got, "worker-unhealthy") || s.useful(1) || !s.useful(2) {
 		t.Errorf("useful: %v, %v; %s", s.useful(1), s.useful(2), got)
 	}
-	if why := s.whyUseless(1); !strings.Contains(why, "has not beaten for 40 ticks") || !strings.Contains(why, "kill -CONT 101") || !strings.Contains(why, "restart kv/1") {
+	if why := s.whyUseless(1, testNow.Mono); !strings.Contains(why, "has not beaten for 40 ticks") || !strings.Contains(why, "kill -CONT 101") || !strings.Contains(why, "restart kv/1") {
 		t.Errorf("what to type: %q", why)
 	}
 	if s, got = steps(s, look(s)); strings.Contains(got, "worker-unhealthy") {
@@ -59,11 +59,14 @@ func TestUselessStandbysTakeNothingOver(t *testing.T) {
 	for i := range s.workers {
 		s.workers[i].vitals.said = true
 	}
-	if s, _ = steps(s, look(s)); !strings.Contains(s.why, "no ready worker takes a seat in the segment") {
-		t.Errorf("nobody has a seat: %q", s.why)
+	if s, _ = steps(s, look(s)); strings.Contains(s.why, "package coord") || !strings.Contains(s.why, "kv-0 standby: has not taken its seat in the segment yet") {
+		t.Errorf("nobody has a seat yet: %q", s.why)
 	}
 	if now := testNow.Mono; s.unseated(0, now) || !s.unseated(0, now+int64(seatWait)) {
 		t.Error("a program may be quicker with its word than with its seat, and not for long")
+	}
+	if s, _ = step(s, look(s), moment{testNow.Wall, testNow.after(seatWait)}); s.why != noneSeated {
+		t.Errorf("nobody has a seat: %q", s.why)
 	}
 }
 
