@@ -13,9 +13,9 @@ const joinWait = 10 * time.Second
 const doesItUse = "does the program use package coord? (docs/worker-contract.md)"
 
 const (
-	noSeat     = "is ready and has taken no seat in the segment: it never leads; " + doesItUse
-	notJoined  = "runs for more than 10s and has not joined the role: without that it never leads; " + doesItUse
-	notEither  = "has not joined the role, and its process before did not either: without that it never leads; " + doesItUse
+	noSeat     = "is ready and has taken no seat in the segment; " + doesItUse
+	notJoined  = "runs for more than 10s and has not joined the role; " + doesItUse
+	notEither  = "has not joined the role, nor did its process before; " + doesItUse
 	diedApart  = "; it had not joined the role: " + doesItUse
 	noneJoins  = "no worker joins the role, and only members lead: " + doesItUse
 	noneSeated = "no ready worker takes a seat in the segment, and without one nobody leads: " + doesItUse
