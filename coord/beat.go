@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"runtime"
+	"sync"
 	"time"
 
 	"github.com/standbyd/standbyd/coord/election"
@@ -21,7 +22,8 @@ import (
 // It keeps its thread to itself. The thread's end is what fires the robust
 // words, so it must not end before the process does; the thread's own timers
 // are exact, where the runtime's round to milliseconds; and its priority is its
-// own.
+// own. Where that exactness is not needed, an alarm takes the ticks over
+// (atAlarm), and the thread sleeps on events alone.
 func (m *Member) beatLoop(up chan struct{}) {
 	runtime.LockOSThread()
 	if proc.OnMainThread() {
@@ -38,7 +40,11 @@ func (m *Member) beatLoop(up chan struct{}) {
 	defer runtime.UnlockOSThread()
 	defer m.keepThread()()
 	close(up)
-	b := beater{supervisor: m.launchedBy}
+	b := beater{supervisor: m.launchedBy, heir: -1}
+	alarm := m.setAlarm(&b)
+	if alarm != nil {
+		defer alarm.Close()
+	}
 	for {
 		var count uint32
 		if m.gone.Load() == nil {
@@ -50,8 +56,52 @@ func (m *Member) beatLoop(up chan struct{}) {
 		default:
 		}
 		m.news.spread()
+		b.mu.Lock()
 		now := proc.MonoNow()
-		m.sleepOn(count, now, m.pass(&b, now))
+		d := m.pass(&b, now)
+		if m.hold != nil {
+			m.hold.First(b.heir)
+		}
+		if alarm != nil && alarm.Set(now+int64(d)) == nil {
+			d = longRest * m.params.Tick
+		}
+		b.mu.Unlock()
+		m.sleepOn(count, now, d)
+	}
+}
+
+// setAlarm is where the ticks come from an alarm; nil where they do not.
+func (m *Member) setAlarm(b *beater) *shm.Alarm {
+	if m.params.Scheduling != shm.SchedulingNormal || m.params.Tick < calmTick {
+		return nil
+	}
+	alarm, err := shm.NewAlarm()
+	if err != nil {
+		return nil // the thread's own timer does as well, at a price
+	}
+	m.wg.Go(func() { m.atAlarm(alarm, b) })
+	return alarm
+}
+
+// calmTick is the tick from which on a member may be 10 ms late, as an alarm is
+// at worst where a thread's own timer is not.
+const calmTick = 50 * time.Millisecond
+
+// atAlarm makes a pass at each alarm, for the half of what a thread's own timer
+// costs: see shm.Alarm. What only the beat goroutine can do, it does at an
+// event.
+func (m *Member) atAlarm(alarm *shm.Alarm, b *beater) {
+	for alarm.Wait() == nil {
+		m.news.spread()
+		b.mu.Lock()
+		heir, now := b.heir, alarm.Now()
+		d := m.pass(b, now)
+		alarm.Set(now + int64(d))
+		moved := b.heir != heir
+		b.mu.Unlock()
+		if moved {
+			m.onSeat((*heartbeat.Seat).Interrupt)
+		}
 	}
 }
 
@@ -102,16 +152,19 @@ func (m *Member) keepThread() (undo func()) {
 // paceWays are the bits by which a seat shows the scheduling that it has.
 var paceWays = [...]uint64{shm.SchedulingNice: shm.WayNice, shm.SchedulingFIFO: shm.WayFIFO}
 
-// beater is what the beat goroutine remembers between two passes.
+// beater is what is remembered between two passes.
 type beater struct {
+	mu         sync.Mutex // held through a pass
 	epoch      uint64
 	pulses     uint64
 	idle       bool
 	still      stillness
 	supervisor supervisorSeat
 	checked    int64              // mono ns at which the segment's file was last checked as a whole
+	vacant     uint64             // term that was over already in the epoch before, if nobody has the lease
 	stirred    uint64             // epoch in which the campaign was told that it is near
 	members    []heartbeat.Member // of the last look at all; kept for its room
+	heir       int                // the seat whose word is to be fired first, -1 any
 }
 
 // pass does what is due at one epoch, and says when the next pass is due. A
@@ -149,13 +202,14 @@ func (m *Member) pass(b *beater, now int64) time.Duration {
 			// Should this process die now, its heir is to be woken before
 			// anybody else needs the processors.
 			b.members = m.table.AppendMembers(b.members[:0])
-			m.hold.First(heir(b.members, epoch, m.params.Grace))
+			b.heir = heir(b.members, epoch, m.params.Grace)
 		}
 	}
 	m.watchSupervisor(&b.supervisor)
 	if epoch != b.epoch {
 		b.epoch = epoch
 		m.notify.again()
+		m.urge(b)
 	}
 	if m.backward(m.standing(b, epoch), ticked) {
 		return m.untilTick(now, m.params.Grace/backwardPace) + m.params.Tick/4
@@ -173,7 +227,7 @@ func (m *Member) checkSegment(b *beater, now int64) error {
 	return m.mapped.seg.Check()
 }
 
-const checkEvery = time.Second
+const checkEvery = 3 * time.Second
 
 // untilTick is how long after now the n-th tick since the last one is due, at
 // least a moment.
@@ -197,6 +251,20 @@ func (m *Member) standing(b *beater, epoch uint64) int {
 		m.stir()
 	}
 	return before
+}
+
+// urge wakes this member's campaign where it could have the lease for the taking,
+// and may not have been told: whoever gave it back can have been stopped before
+// it told anybody.
+func (m *Member) urge(b *beater) {
+	pid, term := m.elec.Owner()
+	if pid != 0 || m.current.Load() != nil || m.elec.Control().State != election.ControlOpen {
+		return
+	}
+	if b.vacant == term {
+		m.stir()
+	}
+	b.vacant = term
 }
 
 // backwardPace is into how many parts those who stand back in the order divide

@@ -206,8 +206,8 @@ func (m *Member) claim(ctx, leading context.Context, managed bool) (l *Leadershi
 
 // patience is how long a campaign rests without having been woken; 0: for as
 // long as that takes. Whoever makes a tick wakes everybody if the owner is
-// stale, the kernel wakes the first two candidates at its death, and the beat
-// goroutine one that has become one of them. Where that is not to be had, or
+// stale, the kernel wakes the first two candidates at its death, and a pass of the
+// beats one that has become one of them, and everybody if nobody owns. Where that is not to be had, or
 // where time alone changes what may be taken, it looks at each tick.
 func (m *Member) patience() time.Duration {
 	switch {
@@ -219,8 +219,10 @@ func (m *Member) patience() time.Duration {
 	return m.params.Tick
 }
 
-// longRest is the ticks after which a campaign looks again all the same.
-const longRest = 40
+// longRest is the ticks after which a thread that sleeps on events looks again all
+// the same. It is long, for when a thread falls asleep again the runtime's monitor
+// looks after its processor for 10 ms, with a context switch every 20 µs (Go 1.26).
+const longRest = 400
 
 // rest blocks the campaign's thread until the seat's event count has moved on,
 // the vigil has fired or d has passed (0: no limit). It may return early.

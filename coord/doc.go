@@ -61,6 +61,9 @@
 //     long as those others tick. It
 //     keeps one thread for itself, by whose end the other members notice that
 //     this process dies; it runs no code of the worker.
+//   - alarm: makes the passes of the epochs in its place where the tick is 50 ms
+//     or longer and the scheduling is normal, woken by the runtime's poller, at
+//     the half of the price. One pass at a time.
 //   - notify: owns what is sent to the supervisor's socket, and wakes the other
 //     members a moment after a promotion. Fed by requests of one bit each.
 //   - check: runs the function of [WithCheck] while the member leads.

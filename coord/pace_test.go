@@ -3,8 +3,13 @@
 package coord_test
 
 import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
 	"syscall"
 	"testing"
+	"time"
 
 	"github.com/standbyd/standbyd/coord/role"
 	"github.com/standbyd/standbyd/coord/shm"
@@ -38,6 +43,48 @@ func TestStandbysBehindOthersBeatLess(t *testing.T) {
 		}
 		beats1 += seen(first, &of1)
 		beatsN += seen(last, &ofN)
+		return false
+	})
+}
+
+// TestBeatsWakeOneThread counts how often threads of the first candidate fall
+// asleep, in a stretch of epochs in which the machine has let everybody run. With
+// a timer of its thread it is five or six times in each epoch, for the runtime's
+// monitor wakes up as well.
+func TestBeatsWakeOneThread(t *testing.T) {
+	const stretch = 30
+	s := newStage(t, func(p *shm.Params) { p.Tick, p.Grace = 50*time.Millisecond, 20 })
+	leader := s.enter("")
+	leader.expect("lead ")
+	first := s.enter("")
+	s.racing(first)
+	sleeps := func() (n int) {
+		paths, _ := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/status", first.cmd.Process.Pid))
+		for _, path := range paths {
+			text, _ := os.ReadFile(path)
+			_, after, _ := strings.Cut(string(text), "\nvoluntary_ctxt_switches:")
+			var of int
+			fmt.Sscan(after, &of)
+			n += of
+		}
+		return n
+	}
+	var begin, last uint64
+	var beats, before int
+	s.until("the first candidate beats at each tick, and hardly any thread wakes besides", func() bool {
+		e := s.elec.Epoch()
+		if e-begin >= stretch {
+			slept := sleeps() - before
+			t.Logf("%d beats in %d epochs, threads slept %d times", beats, e-begin, slept)
+			if begin != 0 && beats >= stretch*3/4 && slept <= stretch*3 {
+				return true
+			}
+			begin, beats, before = e, 0, sleeps()
+		}
+		if m, ok := s.member(first); ok && m.BeatEpoch != last {
+			last = m.BeatEpoch
+			beats++
+		}
 		return false
 	})
 }

@@ -65,7 +65,7 @@ func create(path string, p Params, init func(*Segment) error) (_ *Segment, err e
 	}
 	meta := Meta{Boot: me.Boot, CreatedAt: time.Now()}
 	encodeHeader(m.mem, p, meta)
-	s := &Segment{path: path, file: f, m: m, params: p, geo: g, meta: meta, head: header(m.mem[:offChecksum+4])}
+	s := &Segment{path: path, file: f, state: newFileState(f), m: m, params: p, geo: g, meta: meta, head: header(m.mem[:offChecksum+4])}
 	if err = s.bind(); err == nil {
 		s.begin()
 		if init != nil {

@@ -61,7 +61,7 @@ func mapValidated(f *os.File, path string, readonly bool) (*Segment, error) {
 	if err != nil {
 		return nil, err
 	}
-	s := &Segment{path: path, file: f, m: m, params: p, geo: g, meta: meta, head: header(head)}
+	s := &Segment{path: path, file: f, state: newFileState(f), m: m, params: p, geo: g, meta: meta, head: header(head)}
 	if err := s.bind(); err != nil {
 		m.unmap()
 		return nil, err

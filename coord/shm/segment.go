@@ -13,6 +13,7 @@ import (
 type Segment struct {
 	path   string
 	file   *os.File
+	state  fileState // of file
 	m      *Mapping
 	params Params
 	geo    geometry
@@ -119,14 +120,14 @@ func (s *Segment) Check() error {
 // CheckSize is the part of Check that a touch of the mapping depends on, at
 // half the price: the file is still there, and as long as it was.
 func (s *Segment) CheckSize() error {
-	fi, err := s.file.Stat()
+	size, names, err := s.state.look()
 	if err != nil {
 		return fmt.Errorf("check segment %s: %w", s.path, err)
 	}
-	if fi.Size() != int64(s.m.Len()) {
-		return fmt.Errorf("segment %s has %d bytes and had %d: %w", s.path, fi.Size(), s.m.Len(), ErrGone)
+	if size != int64(s.m.Len()) {
+		return fmt.Errorf("segment %s has %d bytes and had %d: %w", s.path, size, s.m.Len(), ErrGone)
 	}
-	if links(fi) == 0 {
+	if names == 0 {
 		return fmt.Errorf("segment %s was removed: %w", s.path, ErrGone)
 	}
 	return nil
