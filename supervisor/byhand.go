@@ -180,7 +180,8 @@ func (s *Supervisor) byHand(ctx context.Context, name string, verb handVerb, tar
 	for {
 		var found []WorkerStatus
 		var open []string
-		now := r.published.Load().Workers
+		role := r.published.Load()
+		now := role.Workers
 		for _, i := range meant {
 			if i >= len(now) {
 				continue // the role has fewer workers by now
@@ -193,6 +194,9 @@ func (s *Supervisor) byHand(ctx context.Context, name string, verb handVerb, tar
 				done, ended = w.PID == 0 && w.State == WorkerStopped, false
 			case verb == handRestart && before[w.Name] != 0 && w.PID == before[w.Name]:
 				done, ended = false, false
+			}
+			if ended && role.Closing {
+				return found, fmt.Errorf("%s %s: %w", name, target, s.whatEnds(r, ErrNotRunning))
 			}
 			if ended {
 				return found, fmt.Errorf("%s %s: %s is %s: %s", name, target, w.Name, w.State, orExit(w))
@@ -208,7 +212,7 @@ func (s *Supervisor) byHand(ctx context.Context, name string, verb handVerb, tar
 		case <-events:
 		case <-time.After(byHandLook):
 		case <-r.done:
-			return found, fmt.Errorf("%s %s: %w", name, target, ErrNotRunning)
+			return found, fmt.Errorf("%s %s: %w", name, target, s.whatEnds(r, ErrNotRunning))
 		case <-ctx.Done():
 			return found, fmt.Errorf("%s %s: %w: %s", name, target, context.Cause(ctx), strings.Join(open, "; "))
 		}

@@ -25,6 +25,19 @@ var (
 	ErrNotRunning = errors.New("the supervisor is not running")
 )
 
+// notAnyMore is an ErrNotRunning that says what ends: the supervisor, or a role
+// of it.
+type notAnyMore struct{ what string }
+
+func (e *notAnyMore) Error() string { return e.what }
+
+func (e *notAnyMore) Is(target error) bool { return target == ErrNotRunning }
+
+var (
+	errShutdown  = &notAnyMore{"the supervisor is being shut down: nothing is started or changed any more"}
+	errDismissed = &notAnyMore{"the role is being stopped for good: it is no longer in the config"}
+)
+
 // ErrAlreadyRunning: another supervisor holds the state or runtime folder.
 // The error that Run returns is an *AlreadyRunningError, which matches it.
 var ErrAlreadyRunning = errors.New("another supervisor is running")

@@ -107,6 +107,7 @@ func ask[T any](ctx context.Context, s *Supervisor, r *roleLoop, request func(re
 	if !s.isRunning() {
 		return value, ErrNotRunning
 	}
+	defer func() { err = s.whatEnds(r, err) }()
 	answers := make(chan answer[T], 1)
 	select {
 	case r.inbox <- request(answers):
@@ -128,6 +129,23 @@ func ask[T any](ctx context.Context, s *Supervisor, r *roleLoop, request func(re
 	case <-ctx.Done():
 		return value, context.Cause(ctx)
 	}
+}
+
+// whatEnds is the reason why a role takes no request any more.
+func (s *Supervisor) whatEnds(r *roleLoop, err error) error {
+	if err != ErrNotRunning {
+		return err
+	}
+	s.mu.Lock()
+	ending := s.ending
+	s.mu.Unlock()
+	switch {
+	case ending:
+		return errShutdown
+	case r.published.Load().Closing:
+		return errDismissed
+	}
+	return err
 }
 
 // LogSources returns the log files of a role ("kv": its workers and plugins),

@@ -136,6 +136,9 @@ func (r *roleLoop) publish() {
 			retry := at.Wall.Add(time.Duration(w.due - at.Mono))
 			view.RetryAt = &retry
 		}
+		if status.Closing && w.lot == lotStopped {
+			view.Why = "" // nothing that could be typed starts it
+		}
 		if view.Why == "" {
 			view.Why = s.whyUseless(i, at.Mono)
 		}
