@@ -10,7 +10,7 @@ import (
 )
 
 func init() {
-	workers["deaf"] = func() int {
+	workers["unmoved"] = func() int {
 		signal.Ignore(syscall.SIGTERM)
 		time.Sleep(time.Hour)
 		return 0
@@ -20,7 +20,7 @@ func init() {
 // What is asked for during a shutdown is refused for the shutdown, also a start
 // that waits for a worker which the shutdown ends.
 func TestStartDuringShutdown(t *testing.T) {
-	c := newConfig(t, "deaf")
+	c := newConfig(t, "unmoved")
 	c.Roles[0].Workers, c.Roles[0].StopTimeout, c.Roles[0].StartTimeout = 2, limit, limit
 	w := start(t, c)
 	w.until("the workers run", func(r RoleStatus) bool { return r.Workers[0].PID != 0 && r.Workers[1].PID != 0 })
