@@ -71,7 +71,7 @@ func (s *Supervisor) roleNames() string {
 	for _, r := range s.loops() {
 		names = append(names, r.config.Name)
 	}
-	return strings.Join(names, ", ")
+	return few(names)
 }
 
 // Signal sends a signal to the process of one worker, and says to which. It is

@@ -1,6 +1,8 @@
 package supervisor
 
 import (
+	"fmt"
+	"strings"
 	"time"
 
 	"github.com/standbyd/standbyd/coord/role"
@@ -12,6 +14,30 @@ type Snapshot struct {
 	Supervisor SupervisorStatus `json:"supervisor"`
 	Roles      []RoleStatus     `json:"roles"` // in the order of Config.Roles
 }
+
+// Only is the snapshot with one of its roles; ErrNoRole if there is none of that
+// name.
+func (s Snapshot) Only(name string) (Snapshot, error) {
+	var names []string
+	for _, r := range s.Roles {
+		if r.Name == name {
+			s.Roles = []RoleStatus{r}
+			return s, nil
+		}
+		names = append(names, r.Name)
+	}
+	return s, fmt.Errorf("%w: %q (there are: %s)", ErrNoRole, name, few(names))
+}
+
+// few names the first of many.
+func few(names []string) string {
+	if len(names) <= fewNames {
+		return strings.Join(names, ", ")
+	}
+	return fmt.Sprintf("%s and %d more", strings.Join(names[:fewNames], ", "), len(names)-fewNames)
+}
+
+const fewNames = 6
 
 // SupervisorStatus describes the supervising process.
 type SupervisorStatus struct {

@@ -167,7 +167,7 @@ func (a *app) await(ctx context.Context, client *api.Client, name, what string, 
 		}()
 		last := error(nil)
 		for last == nil || changes.Err() == nil {
-			s, err := client.Status(ctx)
+			s, err := client.StatusOf(ctx, name)
 			if err != nil && ctx.Err() != nil {
 				// The end of the time is no news of the role.
 				last = seen
@@ -181,12 +181,7 @@ func (a *app) await(ctx context.Context, client *api.Client, name, what string, 
 				}
 				break
 			}
-			one, err := only(s, name)
-			if err != nil {
-				cancel()
-				return nil, err
-			}
-			r := one.Roles[0]
+			r := s.Roles[0]
 			if last = lacks(r, what); last == nil {
 				cancel()
 				return &r, nil

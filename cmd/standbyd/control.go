@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"net"
 	"net/http"
 	"path/filepath"
@@ -35,6 +36,9 @@ func (a *app) control(events <-chan supervisor.Event, sup *supervisor.Supervisor
 	}
 	server := api.NewServer(sup, stop, stopped)
 	server.Warn = func(line string) { log.Warn(line) }
+	server.Table = func(w io.Writer, s supervisor.Snapshot, colour bool) error {
+		return statusTable(w, s, time.Now(), paint{colour})
+	}
 	server.Access, server.Metrics, server.Reloader = access, shown.Handler(), again
 	ctx, cancel := context.WithCancel(context.Background())
 	defer cancel()

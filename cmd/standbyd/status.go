@@ -30,28 +30,31 @@ func (a *app) statusVerb() *cobra.Command {
 		if err != nil {
 			return err
 		}
+		role, worker := "", false
+		if len(args) == 1 {
+			role, _, worker = strings.Cut(args[0], "/")
+		}
 		show := func() error {
-			snapshot, err := client.Status(ctx)
-			if err != nil {
-				return err
-			}
-			if len(args) == 1 && strings.Contains(args[0], "/") {
-				return a.workerStatus(ctx, client, snapshot, args[0], f)
-			}
-			if len(args) == 1 {
-				if snapshot, err = only(snapshot, args[0]); err != nil {
-					return err
-				}
+			if worker {
+				return a.workerStatus(ctx, client, args[0], f)
 			}
 			if f.json() {
+				snapshot, err := client.StatusOf(ctx, role)
+				if err != nil {
+					return err
+				}
 				return printJSON(a.stdout, snapshot)
+			}
+			table, err := client.StatusTable(ctx, role, painter(a.stdout).on)
+			if err != nil {
+				return err
 			}
 			if *watch && isTerminal(a.stdout) {
 				fmt.Fprint(a.stdout, "\x1b[H\x1b[2J")
 			} else if *watch {
 				fmt.Fprintf(a.stdout, "--- %s\n", time.Now().Format(timeLayout))
 			}
-			return statusTable(a.stdout, snapshot, time.Now(), painter(a.stdout))
+			return writeErr(a.stdout.Write(table))
 		}
 		if !*watch {
 			return show()
@@ -98,35 +101,13 @@ func watchChanges(ctx context.Context, client *api.Client, show func() error) er
 	}
 }
 
-// only keeps one role of a snapshot.
-func only(s supervisor.Snapshot, name string) (supervisor.Snapshot, error) {
-	for _, r := range s.Roles {
-		if r.Name == name {
-			s.Roles = []supervisor.RoleStatus{r}
-			return s, nil
-		}
-	}
-	return s, fmt.Errorf("%w: %q (there are: %s)", supervisor.ErrNoRole, name, roleNames(s))
-}
-
 // roleNow is a role as it is; nil if it cannot be had now.
 func roleNow(ctx context.Context, client *api.Client, name string) *supervisor.RoleStatus {
-	s, err := client.Status(ctx)
-	if err == nil {
-		s, err = only(s, name)
-	}
+	s, err := client.StatusOf(ctx, name)
 	if err != nil {
 		return nil
 	}
 	return &s.Roles[0]
-}
-
-func roleNames(s supervisor.Snapshot) string {
-	var names []string
-	for _, r := range s.Roles {
-		names = append(names, r.Name)
-	}
-	return few(names)
 }
 
 // writeErr is an output that cannot be written to any more.

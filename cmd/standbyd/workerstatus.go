@@ -19,13 +19,13 @@ type workerDetail struct {
 }
 
 // workerStatus shows one worker.
-func (a *app) workerStatus(ctx context.Context, client *api.Client, s supervisor.Snapshot, target string, f *form) error {
+func (a *app) workerStatus(ctx context.Context, client *api.Client, target string, f *form) error {
 	known, err := client.Deaths(ctx, target)
 	if err != nil {
 		return err
 	}
 	name, _, _ := strings.Cut(target, "/")
-	one, err := only(s, name)
+	one, err := client.StatusOf(ctx, name)
 	if err != nil {
 		return err
 	}

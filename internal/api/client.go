@@ -58,6 +58,32 @@ func (c *Client) Status(ctx context.Context) (s supervisor.Snapshot, err error) 
 	return s, err
 }
 
+// StatusOf returns the daemon's snapshot with one role, with all if role is "".
+func (c *Client) StatusOf(ctx context.Context, role string) (s supervisor.Snapshot, err error) {
+	err = c.get(ctx, "status", url.Values{"role": {role}}, &s)
+	return s, err
+}
+
+// StatusTable returns StatusOf as the daemon sets it for people to read.
+func (c *Client) StatusTable(ctx context.Context, role string, colour bool) ([]byte, error) {
+	ctx, cancel := c.limited(ctx)
+	defer cancel()
+	table := tablePlain
+	if colour {
+		table = tableColour
+	}
+	body, err := c.stream(ctx, "GET", "status", url.Values{"role": {role}, "table": {table}}, nil)
+	if err != nil {
+		return nil, err
+	}
+	defer body.Close()
+	text, err := io.ReadAll(body)
+	if err != nil {
+		return nil, c.cut(ctx, "status", err)
+	}
+	return text, nil
+}
+
 // History returns the records of a role, or of all if it is "", oldest first.
 func (c *Client) History(ctx context.Context, role string) (r []supervisor.Record, err error) {
 	err = c.get(ctx, "history", url.Values{"role": {role}}, &r)

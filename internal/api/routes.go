@@ -26,9 +26,10 @@ var targetParameter = parameter{"target", "a worker: kv/0, kv-0 or kv/leader", t
 
 // routes are all calls but the probes and the document itself.
 var routes = []route{
-	{"GET", "/v1/status", "The whole visible state.", func(s *Server) http.HandlerFunc {
-		return func(w http.ResponseWriter, _ *http.Request) { answer(w, s.backend.Snapshot()) }
-	}, nil, nil, supervisor.Snapshot{}, false},
+	{"GET", "/v1/status", "The whole visible state.", func(s *Server) http.HandlerFunc { return s.status },
+		[]parameter{{"role", "of this role only", false, "string"},
+			{"table", "plain or colour: the answer is a text for people, as standbyd status prints it", false, "string"}},
+		nil, supervisor.Snapshot{}, false},
 	{"GET", "/v1/history", "Changes of leader, oldest first.", func(s *Server) http.HandlerFunc { return s.history },
 		[]parameter{{"role", "of this role only", false, "string"}}, nil, []supervisor.Record{}, false},
 	{"GET", "/v1/events", "Events as server-sent events: their id is the event's, their data an Event.", func(s *Server) http.HandlerFunc { return s.events },

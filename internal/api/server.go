@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"net"
 	"net/http"
 	"os"
@@ -39,6 +40,9 @@ type Server struct {
 	Reloader Reloader
 	// Metrics answers GET /metrics. Nil: there are none. Set it before Serve.
 	Metrics http.Handler
+	// Table writes a snapshot for people. Nil: there are no tables. Set it before
+	// Serve.
+	Table func(w io.Writer, s supervisor.Snapshot, colour bool) error
 	// Warn gets a line about each trouble with the control socket, in any
 	// goroutine. Nil: nobody does. Set it before Serve.
 	Warn func(string)
@@ -122,6 +126,38 @@ func (s *Server) handler() http.Handler {
 	mux.HandleFunc("GET /v1/openapi.json", func(w http.ResponseWriter, _ *http.Request) { answer(w, document()) })
 	s.probes(mux)
 	return mux
+}
+
+// How a table is asked for.
+const (
+	tablePlain  = "plain"
+	tableColour = "colour"
+)
+
+// status answers with a table where one is wanted: to make one here, where all
+// that it takes is warm, is less work than to read a thousand workers' JSON in a
+// process that has just begun.
+func (s *Server) status(w http.ResponseWriter, r *http.Request) {
+	snapshot := s.backend.Snapshot()
+	query := r.URL.Query()
+	if name := query.Get("role"); name != "" {
+		var err error
+		if snapshot, err = snapshot.Only(name); err != nil {
+			fail(w, err)
+			return
+		}
+	}
+	switch table := query.Get("table"); {
+	case table == "":
+		answer(w, snapshot)
+	case s.Table == nil:
+		fail(w, fmt.Errorf("%w: there are no tables here", ErrBadRequest))
+	case table == tablePlain, table == tableColour:
+		w.Header().Set("Content-Type", "text/plain; charset=utf-8")
+		s.Table(w, snapshot, table == tableColour)
+	default:
+		fail(w, fmt.Errorf("%w: table %q: it is %s or %s", ErrBadRequest, table, tablePlain, tableColour))
+	}
 }
 
 func (s *Server) history(w http.ResponseWriter, r *http.Request) {

@@ -4,8 +4,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"path/filepath"
 	"reflect"
+	"strings"
 	"sync"
 	"syscall"
 	"testing"
@@ -154,6 +156,10 @@ func serve(t *testing.T, p *puppet) (c *Client, end func(), asked <-chan struct{
 	stopping, stopped := make(chan struct{}), make(chan struct{})
 	var once, ending sync.Once
 	s := NewServer(p, func() { once.Do(func() { close(stopping) }) }, stopped)
+	s.Table = func(w io.Writer, s supervisor.Snapshot, colour bool) error {
+		_, err := fmt.Fprintf(w, "%s %v", s.Roles[0].Name, colour)
+		return err
+	}
 	ctx, cancel := context.WithCancel(context.Background())
 	served := make(chan error, 1)
 	go func() { served <- s.Serve(ctx, l) }()
@@ -181,6 +187,24 @@ func TestRoundTrips(t *testing.T) {
 	ctx := t.Context()
 	if s, err := c.Status(ctx); err != nil || s.Roles[0].Leader != "kv-1" {
 		t.Errorf("Status: %+v, %v", s, err)
+	}
+	if s, err := c.StatusOf(ctx, "kv"); err != nil || len(s.Roles) != 1 || s.Roles[0].Leader != "kv-1" {
+		t.Errorf("StatusOf kv: %+v, %v", s, err)
+	}
+	if s, err := c.StatusOf(ctx, ""); err != nil || len(s.Roles) != 1 {
+		t.Errorf("StatusOf all: %+v, %v", s, err)
+	}
+	if _, err := c.StatusOf(ctx, "kw"); !errors.Is(err, supervisor.ErrNoRole) || !strings.Contains(err.Error(), "kv") {
+		t.Errorf("StatusOf a role that is none: %v, want one that names kv", err)
+	}
+	if text, err := c.StatusTable(ctx, "kv", true); err != nil || string(text) != "kv true" {
+		t.Errorf("StatusTable: %q, %v", text, err)
+	}
+	if text, err := c.StatusTable(ctx, "", false); err != nil || string(text) != "kv false" {
+		t.Errorf("StatusTable: %q, %v", text, err)
+	}
+	if _, err := c.StatusTable(ctx, "kw", false); !errors.Is(err, supervisor.ErrNoRole) {
+		t.Errorf("StatusTable of a role that is none: %v", err)
 	}
 	if r, err := c.History(ctx, "kv"); err != nil || len(r) != 1 || r[0].Role != "kv" || r[0].Term != 3 {
 		t.Errorf("History: %+v, %v", r, err)
