@@ -57,7 +57,7 @@ func (m *Member) beatLoop(up chan struct{}) {
 		}
 		m.news.spread()
 		b.mu.Lock()
-		now := proc.MonoNow()
+		now := shm.MonoNow()
 		d := m.pass(&b, now)
 		if m.hold != nil {
 			m.hold.First(b.heir)
@@ -94,7 +94,7 @@ func (m *Member) atAlarm(alarm *shm.Alarm, b *beater) {
 	for alarm.Wait() == nil {
 		m.news.spread()
 		b.mu.Lock()
-		heir, now := b.heir, alarm.Now()
+		heir, now := b.heir, shm.MonoNow()
 		d := m.pass(b, now)
 		alarm.Set(now + int64(d))
 		moved := b.heir != heir

@@ -168,7 +168,7 @@ func (m *Member) claim(ctx, leading context.Context, managed bool) (l *Leadershi
 		in := m.ready.Load() && m.seat.Admitted() && (!m.candidate.Load().NoFailover || m.elec.Control().Nominee == m.seat.Number())
 		m.race(in)
 		pid, term := m.elec.Owner()
-		if left := fresh.left(&w, m.pid, pid, term, proc.MonoNow()); left > 0 {
+		if left := fresh.left(&w, m.pid, pid, term, shm.MonoNow()); left > 0 {
 			m.sleep(count, left)
 			continue
 		}

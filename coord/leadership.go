@@ -2,12 +2,12 @@ package coord
 
 import (
 	"context"
+	"github.com/standbyd/standbyd/coord/shm"
 	"sync/atomic"
 	"time"
 
 	"github.com/standbyd/standbyd/coord/election"
 	"github.com/standbyd/standbyd/coord/role"
-	"github.com/standbyd/standbyd/internal/proc"
 )
 
 // Leadership is one time of leading: one term, one token. Its methods are safe
@@ -41,7 +41,7 @@ func newLeadership(ctx context.Context, m *Member, g election.Grant) *Leadership
 	l.ctx, l.cancel = context.WithCancelCause(ctx)
 	l.enter(phaseClaimed)
 	context.AfterFunc(l.ctx, func() {
-		l.drainFrom.Store(proc.MonoNow())
+		l.drainFrom.Store(shm.MonoNow())
 	})
 	return l
 }

@@ -61,7 +61,7 @@ func (w *watch) follow(m *Member, pid uint32, term uint64) {
 		// A thread that ended before the arming fires nothing any more, while
 		// its process may not be gone yet: looked for once, after the arming.
 		if w.hinted == 0 && w.vigil.Keeps() && proc.ThreadEnded(o.Identity.PID, int(o.Robust)) {
-			w.hinted = proc.MonoNow()
+			w.hinted = shm.MonoNow()
 		}
 	}
 	if m.detect.pidfd {
@@ -122,7 +122,7 @@ func (w *watch) await(m *Member) {
 // because a thread that ended before the arming fires nothing.
 func (w *watch) listens(m *Member) {
 	if w.vigil.Arm() && w.hinted == 0 {
-		w.hinted = proc.MonoNow()
+		w.hinted = shm.MonoNow()
 	}
 }
 
@@ -161,7 +161,7 @@ func (w *watch) provenDead(m *Member, pid uint32) bool {
 // died notes that the owner is dead, and since when that could be known.
 func (w *watch) died(m *Member) {
 	if !w.dead {
-		at := proc.MonoNow()
+		at := shm.MonoNow()
 		if w.hinted != 0 {
 			at = w.hinted
 		}
@@ -180,7 +180,7 @@ func (w *watch) attend(m *Member, count uint32, before int) bool {
 	if w.hinted == 0 || w.dead {
 		return false
 	}
-	ago := time.Duration(proc.MonoNow() - w.hinted)
+	ago := time.Duration(shm.MonoNow() - w.hinted)
 	if left := time.Duration(before)*hintStep - ago; left > 0 {
 		m.rest(w, count, min(left, m.params.Tick))
 		return true

@@ -3,7 +3,6 @@ package election
 import (
 	"github.com/standbyd/standbyd/coord/role"
 	"github.com/standbyd/standbyd/coord/shm"
-	"github.com/standbyd/standbyd/internal/proc"
 )
 
 // Policy says who may take the lease from a healthy owner.
@@ -117,7 +116,7 @@ func (e *Election) claim(a *Attempt) (Grant, Why, error) {
 		}
 		var detected int64
 		if a.Stamp {
-			detected = proc.MonoNow()
+			detected = shm.MonoNow()
 		}
 		// C6: the heartbeat of the term to come, before the term.
 		pause(pointClaimPrepare)
@@ -164,7 +163,7 @@ func (e *Election) claim(a *Attempt) (Grant, Why, error) {
 		pause(pointClaimRecord)
 		r := shm.ClaimRecord{PID: a.PID, Previous: pid, Seat: a.Seat, Reason: uint64(why), DetectedAt: detected}
 		if a.Stamp {
-			r.ClaimedAt = proc.MonoNow()
+			r.ClaimedAt = shm.MonoNow()
 			if why == causeHang {
 				e.stampHang(term, beat)
 			}

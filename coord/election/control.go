@@ -2,7 +2,6 @@ package election
 
 import (
 	"github.com/standbyd/standbyd/coord/shm"
-	"github.com/standbyd/standbyd/internal/proc"
 )
 
 // ControlState is what the supervisor lets claimants do. The numbers are in
@@ -55,7 +54,7 @@ const (
 // Control reads the policy, with what has passed its Until left out.
 func (e *Election) Control() Control {
 	c := e.control()
-	if c.Until != 0 && (c.State != ControlOpen || c.Nominee >= 0) && proc.MonoNow() >= c.Until {
+	if c.Until != 0 && (c.State != ControlOpen || c.Nominee >= 0) && shm.MonoNow() >= c.Until {
 		if c.State != ControlClosed {
 			c.State = ControlOpen
 		}

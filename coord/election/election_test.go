@@ -10,7 +10,6 @@ import (
 
 	"github.com/standbyd/standbyd/coord/role"
 	"github.com/standbyd/standbyd/coord/shm"
-	"github.com/standbyd/standbyd/internal/proc"
 )
 
 func newElection(t testing.TB, change ...Option) *Election {
@@ -250,7 +249,7 @@ func TestControlWordRefusesWithTheReason(t *testing.T) {
 		if _, err := e.Claim(Attempt{PID: 100, Seat: -1, Grace: 3}); !errors.As(err, &r) || r.Why != why || !errors.Is(err, ErrHeld) {
 			t.Errorf("%v: %v", state, err)
 		}
-		past := proc.MonoNow() - 1
+		past := shm.MonoNow() - 1
 		e.SetControl(Control{State: state, Nominee: -1, Until: past})
 		if got := e.Control().State; (got == ControlOpen) != (state != ControlClosed) {
 			t.Errorf("%v past its until reads %v", state, got)

@@ -368,7 +368,7 @@ func TestWordsDamagedUnderConcurrentMembers(t *testing.T) {
 						t.Error(err)
 					}
 				}
-				e.Tick(proc.MonoNow())
+				e.Tick(shm.MonoNow())
 				e.Evict(e.Dead)
 				e.Bury(e.Dead)
 				e.Ring()

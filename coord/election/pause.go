@@ -6,12 +6,12 @@ import (
 	"context"
 	"time"
 
-	"github.com/standbyd/standbyd/internal/proc"
+	"github.com/standbyd/standbyd/coord/shm"
 )
 
 func pause(point) {}
 
-func monoNow() int64 { return proc.MonoNow() }
+func monoNow() int64 { return shm.MonoNow() }
 
 func (e *Election) fence(ctx context.Context, p Promotion, active uint64, deadline time.Time) (changed bool, err error) {
 	return e.stop(ctx, p, active, deadline)

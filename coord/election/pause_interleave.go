@@ -6,7 +6,7 @@ import (
 	"context"
 	"time"
 
-	"github.com/standbyd/standbyd/internal/proc"
+	"github.com/standbyd/standbyd/coord/shm"
 )
 
 // The hooks are set by tests before any other goroutine runs. fenceHook stands
@@ -27,7 +27,7 @@ func monoNow() int64 {
 	if clockHook != nil {
 		return clockHook()
 	}
-	return proc.MonoNow()
+	return shm.MonoNow()
 }
 
 func (e *Election) fence(ctx context.Context, p Promotion, active uint64, deadline time.Time) (changed bool, err error) {

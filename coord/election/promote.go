@@ -106,7 +106,7 @@ func (e *Election) Promote(ctx context.Context, p Promotion) error {
 			s.KeepInFlight(pid, term)
 		}
 		before := e.inFlight(term)
-		fenced := proc.MonoNow()
+		fenced := shm.MonoNow()
 		// P3
 		pause(pointPublish)
 		if !s.Active.CompareAndSwap(active, mine) {
@@ -124,7 +124,7 @@ func (e *Election) Promote(ctx context.Context, p Promotion) error {
 			if s.Params().Fence != shm.FenceToken {
 				r.FencedAt.Store(uint64(fenced))
 			}
-			r.ActiveAt.Store(uint64(proc.MonoNow()))
+			r.ActiveAt.Store(uint64(shm.MonoNow()))
 		}
 		if p.Replaced != nil {
 			p.Replaced(term, before)
@@ -306,7 +306,7 @@ func (e *Election) HandOver(pid uint32, term uint64) (planned bool) {
 
 func (e *Election) retire(pid uint32, term uint64) error {
 	if r := e.seg.Ring(term); r.Term.Load() == term && e.seg.Active.Load() == shm.PackOwner(pid, term) {
-		r.RetiredAt.Store(uint64(proc.MonoNow()))
+		r.RetiredAt.Store(uint64(shm.MonoNow()))
 	}
 	if e.seg.Active.Load() == shm.PackOwner(pid, term) {
 		e.seg.KeepInFlight(pid, term)

@@ -152,7 +152,7 @@ func (c *contender) claim(ctx context.Context) (election.Grant, error) {
 		if err := c.seg.Check(); err != nil {
 			return election.Grant{}, err
 		}
-		c.e.Tick(proc.MonoNow())
+		c.e.Tick(shm.MonoNow())
 		c.seat.Beat(c.e.Epoch())
 		pid, term := c.e.Owner()
 		owner.follow(c, pid, term, bell)

@@ -7,7 +7,6 @@ import (
 	"time"
 
 	"github.com/standbyd/standbyd/coord/shm"
-	"github.com/standbyd/standbyd/internal/proc"
 )
 
 // keeper is the goroutine behind a claim: it ticks, beats, and notices the
@@ -44,7 +43,7 @@ func (k *keeper) run() {
 		if k.quit.Load() {
 			return
 		}
-		k.e.Tick(proc.MonoNow())
+		k.e.Tick(shm.MonoNow())
 		k.seat.Beat(k.e.Epoch())
 		if !ended && k.over() {
 			ended = true
@@ -95,6 +94,6 @@ func (k *keeper) release(context.Context) error {
 // tick: others do it too.
 func untilTick(seg *shm.Segment) time.Duration {
 	tick := seg.Params().Tick
-	d := time.Duration(int64(seg.TickedAt.Load()) + int64(tick) - proc.MonoNow())
+	d := time.Duration(int64(seg.TickedAt.Load()) + int64(tick) - shm.MonoNow())
 	return min(max(d, tick/10, time.Microsecond), tick)
 }

@@ -24,7 +24,7 @@ func TestAlarm(t *testing.T) {
 				ended <- err
 				return
 			}
-			rang <- a.Now()
+			rang <- shm.MonoNow()
 		}
 	}()
 	set := func(at int64) {
@@ -44,19 +44,19 @@ func TestAlarm(t *testing.T) {
 		}
 	}
 
-	at := a.Now() + int64(20*time.Millisecond)
+	at := shm.MonoNow() + int64(20*time.Millisecond)
 	set(at)
 	if got := wait(); got < at {
 		t.Errorf("went off %v early", time.Duration(at-got))
 	}
 	set(0)
 	wait()
-	set(a.Now() - int64(time.Hour))
+	set(shm.MonoNow() - int64(time.Hour))
 	wait()
-	set(a.Now() + int64(time.Hour))
-	set(a.Now()) // in place of the one before
+	set(shm.MonoNow() + int64(time.Hour))
+	set(shm.MonoNow()) // in place of the one before
 	wait()
-	set(a.Now() + int64(time.Hour))
+	set(shm.MonoNow() + int64(time.Hour))
 	select {
 	case <-rang:
 		t.Error("went off an hour early")
@@ -69,7 +69,7 @@ func TestAlarm(t *testing.T) {
 	if err := <-ended; !errors.Is(err, os.ErrClosed) {
 		t.Errorf("Wait after Close: %v, want os.ErrClosed", err)
 	}
-	if err := a.Set(a.Now()); !errors.Is(err, os.ErrClosed) {
+	if err := a.Set(shm.MonoNow()); !errors.Is(err, os.ErrClosed) {
 		t.Errorf("Set after Close: %v, want os.ErrClosed", err)
 	}
 }

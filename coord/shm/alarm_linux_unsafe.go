@@ -74,14 +74,5 @@ func (a *Alarm) Wait() error {
 	return nil
 }
 
-// Now is CLOCK_MONOTONIC in nanoseconds, read without waking anybody.
-func (a *Alarm) Now() int64 {
-	var ts unix.Timespec
-	if _, _, errno := syscall.RawSyscall(unix.SYS_CLOCK_GETTIME, unix.CLOCK_MONOTONIC, uintptr(unsafe.Pointer(&ts)), 0); errno != 0 {
-		return 0
-	}
-	return ts.Nano()
-}
-
 // Close ends a Wait.
 func (a *Alarm) Close() error { return a.file.Close() }

@@ -2,11 +2,7 @@
 
 package shm
 
-import (
-	"fmt"
-
-	"github.com/standbyd/standbyd/internal/proc"
-)
+import "fmt"
 
 // Alarm is not to be had on this system.
 type Alarm struct{}
@@ -19,9 +15,6 @@ func (*Alarm) Set(int64) error { return ErrNotSupported }
 
 // Wait does not wait.
 func (*Alarm) Wait() error { return ErrNotSupported }
-
-// Now is the monotonic clock in nanoseconds.
-func (*Alarm) Now() int64 { return proc.MonoNow() }
 
 // Close does nothing.
 func (*Alarm) Close() error { return nil }
