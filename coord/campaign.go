@@ -222,7 +222,7 @@ func (m *Member) patience() time.Duration {
 // longRest is the ticks after which a thread that sleeps on events looks again all
 // the same. It is long, for when a thread falls asleep again the runtime's monitor
 // looks after its processor for 10 ms, with a context switch every 20 µs (Go 1.26).
-const longRest = 400
+const longRest = 3000
 
 // rest blocks the campaign's thread until the seat's event count has moved on,
 // the vigil has fired or d has passed (0: no limit). It may return early.
