@@ -90,6 +90,9 @@ func (t *tables) rows() []*row {
 		{name: "floor: 4 CAS", ref: pair, what: "As many as acquire and release of a lease make: the commit word is the fourth.", run: r.swaps(4)},
 		{name: "floor: 6 CAS", ref: pair, what: "As many as WithLease makes: of those beside acquire and release one keeps goroutines that share the handle apart, one publishes.", run: r.swaps(6)},
 		{name: "floor: 3 CAS in two calls", ref: pair, what: "The same three in two functions that are called, as claim and step down are: nothing is looked at but the words that are swapped. The mutex of the reference is not called, the compiler copies it into the loop.", run: r.calls},
+		{name: "floor: the steps of a claim", ref: pair, what: "The protocol's steps of a claim and a step down by hand, in two calls: each word that a claim has to look at is loaded, the three are swapped, and nothing is remembered, counted or recorded.", run: steps(r.bare.Segment().Hot, false)},
+		{name: "floor: the steps of an acquire", ref: pair, what: "The same with the commit word, which the new owner adopts.", run: steps(r.vacant.Election().Segment().Hot, true)},
+		{name: "floor: the steps of a read as owner", ref: readPair, what: "The protocol's steps of a read by the owner by hand, in one call: the commit word, 48 bytes, the commit word, the owner word.", run: reads(r.held.Election().Segment())},
 		{name: "floor: 2 CAS and a copy", ref: writePair, what: "A compare-and-swap, 48 bytes copied into the mapping, another one: the least for a write by a handle that goroutines may share, one to keep them apart and one to publish.", run: r.copies},
 		{name: "floor: ring entry", ref: pair, what: "The plain store by which a claim of a vacant lease is recorded in the ring of events.",
 			run: func(n int) {

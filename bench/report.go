@@ -115,8 +115,9 @@ func report(w io.Writer, before, after page.Machine, t *tables, alone []*row, qu
 
 // floors names for an operation the row that has its locked instructions alone.
 var floors = map[string]string{
-	"election, claim and step down": "floor: 3 CAS in two calls",
-	"lease, acquire and release":    "floor: 4 CAS",
+	"election, claim and step down": "floor: the steps of a claim",
+	"lease, acquire and release":    "floor: the steps of an acquire",
 	"WithLease":                     "floor: 6 CAS",
+	"read as owner":                 "floor: the steps of a read as owner",
 	"write as owner":                "floor: 2 CAS and a copy",
 }
