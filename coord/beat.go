@@ -92,13 +92,16 @@ const calmTick = 50 * time.Millisecond
 // event.
 func (m *Member) atAlarm(alarm *shm.Alarm, b *beater) {
 	for alarm.Wait() == nil {
-		m.news.spread()
+		woke := m.news.spread()
 		b.mu.Lock()
 		heir, now := b.heir, shm.MonoNow()
 		d := m.pass(b, now)
 		alarm.Set(now + int64(d))
 		moved := b.heir != heir
 		b.mu.Unlock()
+		if l := m.current.Load(); woke || l != nil && l.ctx.Err() != nil {
+			rouseMonitor()
+		}
 		if moved {
 			m.onSeat((*heartbeat.Seat).Interrupt)
 		}
@@ -118,6 +121,12 @@ func (m *Member) sleepOn(count uint32, now int64, d time.Duration) {
 	case <-m.stopping:
 	}
 }
+
+// rouseMonitor makes an ordinary system call, which wakes the runtime's monitor.
+// Who was woken at an alarm may now keep the only processor busy for long: without
+// the monitor, which sleeps until a system call or a timer, nobody would make it
+// share, or look for the next alarm.
+func rouseMonitor() { proc.MonoNow() }
 
 // keepThread makes the calling thread the one by whose end this member's end
 // is noticed, and gives it its pace. What it returns undoes both.

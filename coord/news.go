@@ -21,8 +21,8 @@ func (n *news) wait() <-chan struct{} {
 	return n.ch
 }
 
-// spread wakes all waiters.
-func (n *news) spread() {
+// spread wakes all waiters, and says whether there were any.
+func (n *news) spread() bool {
 	n.mu.Lock()
 	ch := n.ch
 	n.ch = nil
@@ -30,4 +30,5 @@ func (n *news) spread() {
 	if ch != nil {
 		close(ch)
 	}
+	return ch != nil
 }

@@ -89,6 +89,23 @@ func TestBeatsWakeOneThread(t *testing.T) {
 	})
 }
 
+// TestLeaderThatDrainsHardBeats: the work of a process with one processor is told
+// at an alarm to end, and computes for many graces before it does.
+func TestLeaderThatDrainsHardBeats(t *testing.T) {
+	s := newStage(t, func(p *shm.Params) { p.Tick, p.Grace = 50*time.Millisecond, 8 })
+	leader := s.enter("spin", "GOMAXPROCS=1")
+	leader.expect("lead ")
+	standby := s.enter("")
+	s.racing(standby)
+	s.epochs(5)
+	s.seg.Control.Resign.Store(1) // and nobody is woken for it
+	leader.expect("returns")
+	standby.expect("lead ")
+	if r, _ := s.elec.Entry(2); r.Reason != role.ReasonStepDown {
+		t.Errorf("term 2 was taken because of %q, want %q", r.Reason, role.ReasonStepDown)
+	}
+}
+
 // TestLastOfTheOrder takes over when all before it are gone at once, or are
 // stopped, and nobody but it is there to tick.
 func TestLastOfTheOrder(t *testing.T) {

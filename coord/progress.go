@@ -14,7 +14,7 @@ type progress struct {
 }
 
 // stillness measures for how long the sources of progress have been still.
-// Only the beat goroutine uses it. The zero value is ready.
+// Only a pass of the beats uses it. The zero value is ready.
 type stillness struct {
 	term           uint64 // the leadership that is watched; a new one begins anew
 	pulses, checks uint64 // as seen last
