@@ -17,8 +17,9 @@ func report(w io.Writer, before, after page.Machine, t *tables, alone []*row, qu
 	page.Table(w, before, after, after.When.Sub(before.When))
 	p("")
 	p("A load above the number of processors means that others ran meanwhile: nanoseconds are then too high, and the ratios are")
-	p("what to look at. Each round measures an operation and its reference by turns, %d times %v each, and takes the best of", turns, slice)
-	p("each; *ratio* is the median over %d rounds of their quotient, *best* and *median* are the nanoseconds of one operation over", t.rounds)
+	p("what to look at. Each round measures an operation and its reference by turns, %d times %v each, at as many depths of the", turns, slice)
+	p("stack (how a value falls into the lines of the cache is an accident of its callers), and takes the best of each. *ratio*")
+	p("is the median over %d rounds of their quotient, *best* and *median* are the nanoseconds of one operation over", t.rounds)
 	p("the rounds. The segments lie in memory (`%s`).", t.dir[:strings.LastIndex(t.dir, "/")])
 	p("")
 	p("### Alone")
@@ -57,10 +58,13 @@ func report(w io.Writer, before, after page.Machine, t *tables, alone []*row, qu
 			continue
 		}
 		where := "the goal is above it: what remains are loads, calls and stores"
-		if f.ratio > r.goal {
+		switch {
+		case f.ratio > r.goal:
 			where = "the goal is out of reach here"
+		case f.ratio > r.goal*0.98:
+			where = "that takes all but a fiftieth of the goal, which is out of reach here"
 		}
-		p("- **%s**: goal %.3g, %s alone %.3g, this operation %.3g; %s.", r.name, r.goal, f.name, f.ratio, r.ratio, where)
+		p("- **%s**: goal %.3g, %s alone %.3f, this operation %.3f; %s.", r.name, r.goal, f.name, f.ratio, r.ratio, where)
 	}
 	p("")
 	for _, r := range alone {
