@@ -113,7 +113,8 @@ func rows() []row {
 		}
 		our(ourGone, "The next leads once the old process is gone, as a lead needs that binds or locks something exclusively.", "process", "gone", sched,
 			func(sc scenario) bool { return plain || !isFew(sc) || sc.fault != crash }, hangs)
-		our(ourExit, "The next leads once no user code of the old process can run any more, whatever its memory takes to be freed.", "process", "exiting", sched, isCrash, aside)
+		our(ourExit, "The next leads once no user code of the old process can run any more, whatever its memory takes to be freed.", "process", "exiting", sched,
+			func(sc scenario) bool { return sc.fault != switchover }, aside)
 		our("standbyd, fence tree, proof gone", "As fence process, and everything that the old leader has started is gone, too.", "tree", "gone", sched,
 			func(sc scenario) bool { return isCrash(sc) && !isFew(sc) }, extra)
 		our("standbyd, fence tree, proof exiting", "The same, and no code of the old leader and of what it started can run.", "tree", "exiting", sched,

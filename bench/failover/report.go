@@ -211,6 +211,7 @@ func goals(p func(string, ...any), all results) {
 		if sc.fault == hang && sc.tick >= 5*time.Millisecond { // a shorter one is only to work
 			most := float64(((hangGrace+1)*sc.tick + 2*time.Millisecond).Microseconds())
 			goal(sc.name+", fence token: p99, to (grace + 1) ticks + 2 ms", all.at(sc.name, ourToken, 0.99), most, span)
+			goal(sc.name+", fence process, proof exiting: the same", all.at(sc.name, ourExit, 0.99), most, span)
 			goal(sc.name+", fence process, proof gone: the same", all.at(sc.name, ourGone, 0.99), most, span)
 		}
 	}
@@ -220,7 +221,7 @@ func goals(p func(string, ...any), all results) {
 		p("All goals are of `scheduling = \"normal\"`. What a goal calls proof is met by *exiting*: no code of the old process can run any")
 		p("more, which is what a claimant must know. *Gone* says more, and comes later: a flock is released when the kernel closes the")
 		p("dead process's files, and the process is gone when that and the rest of its end is over. After a hang, fence token shows")
-		p("the detection alone; fence process adds the killing of a process that did not die by itself, and its teardown.")
+		p("the detection alone; fence process adds the killing of a process that did not die by itself, and with proof gone its teardown.")
 		if v := p50(small, ourGone) / flock; !math.IsNaN(v) {
 			p("")
 			p("With proof gone, the small leader's p50 to flock in Go is %.3g.", v)
