@@ -43,7 +43,7 @@ type load struct {
 	sent   int
 	acked  []int                // numbers of the writes that were acknowledged
 	served map[net.Conn]string  // by connection: the token of who answered last on it
-	killed map[string]time.Time // by token: when its leader was killed
+	killed map[string]span // by token: when its leader was killed
 	failed []failure
 
 	starved []time.Time // when writes were sent that were overdue
@@ -74,7 +74,7 @@ func (l *load) overloaded(f failure) bool {
 const perConn = 20
 
 func newLoad(t *testing.T, url string, rate int) *load {
-	l := &load{t: t, url: url, quit: make(chan struct{}), served: map[net.Conn]string{}, killed: map[string]time.Time{},
+	l := &load{t: t, url: url, quit: make(chan struct{}), served: map[net.Conn]string{}, killed: map[string]span{},
 		keeping: &http.Client{Transport: &http.Transport{MaxIdleConnsPerHost: 64}, Timeout: patience},
 		single:  &http.Client{Transport: &http.Transport{DisableKeepAlives: true}, Timeout: patience}}
 	l.all.Go(func() {
@@ -140,12 +140,21 @@ func (l *load) put(n int) {
 	l.failed = append(l.failed, f)
 }
 
-// kills says that the leader with this token is killed now.
-func (l *load) kills(token string) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	l.killed[token] = time.Now()
+// kills says that the leader with this token is killed from now on, until what it
+// returns is called: who asks for a failover does not know when in between.
+func (l *load) kills(token string) (over func()) {
+	began := time.Now()
+	note := func(until time.Time) {
+		l.mu.Lock()
+		defer l.mu.Unlock()
+		l.killed[token] = span{began, until}
+	}
+	note(began)
+	return func() { note(time.Now()) }
 }
+
+// span is when something happened.
+type span struct{ from, to time.Time }
 
 // counts are the writes by what became of them.
 type counts struct {
@@ -196,7 +205,7 @@ func (l *load) wasKilled(f failure) bool {
 	}
 	for _, at := range l.killed {
 		// It can have been sent while the kernel was ending the process.
-		if f.began.Before(at.Add(time.Second)) && f.ended.After(at) {
+		if f.began.Before(at.to.Add(time.Second)) && f.ended.After(at.from) {
 			return true
 		}
 	}

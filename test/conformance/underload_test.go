@@ -33,10 +33,12 @@ func TestUnderLoad_NothingIsRefused(t *testing.T) {
 			if (w.PID == r.LeaderPID) != leader {
 				continue
 			}
+			killed := func() {}
 			if leader {
-				l.kills(r.Token.String())
+				killed = l.kills(r.Token.String())
 			}
 			syscall.Kill(w.PID, syscall.SIGKILL)
+			killed()
 			eventually.Holds(t, "the killed one is noticed", func() bool {
 				now := d.roles()["kv"]
 				return !leader || now.Token > r.Token
@@ -48,8 +50,9 @@ func TestUnderLoad_NothingIsRefused(t *testing.T) {
 		"leader killed":  func() { kill(true) },
 		"standby killed": func() { kill(false) },
 		"failover": func() {
-			l.kills(d.roles()["kv"].Token.String())
+			killed := l.kills(d.roles()["kv"].Token.String())
 			d.must("failover", "kv")
+			killed()
 		},
 		"switchover":      func() { d.must("switchover", "kv") },
 		"rolling restart": func() { d.must("restart", "--rolling", "kv") },
