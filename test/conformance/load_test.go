@@ -41,9 +41,9 @@ type load struct {
 
 	mu     sync.Mutex
 	sent   int
-	acked  []int                // numbers of the writes that were acknowledged
-	served map[net.Conn]string  // by connection: the token of who answered last on it
-	killed map[string]span // by token: when its leader was killed
+	acked  []int               // numbers of the writes that were acknowledged
+	served map[net.Conn]string // by connection: the token of who answered last on it
+	killed map[string]span     // by token: when its leader was killed
 	failed []failure
 
 	starved []time.Time // when writes were sent that were overdue
