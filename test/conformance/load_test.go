@@ -10,6 +10,7 @@ import (
 	"net"
 	"net/http"
 	"net/http/httptrace"
+	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -72,6 +73,14 @@ func (l *load) overloaded(f failure) bool {
 
 // perConn is how many of the requests come on a connection of their own: one in so many.
 const perConn = 20
+
+// besideOthers lets a test with a load run at the same time as others, but in the
+// long form, whose load takes most of a small machine.
+func besideOthers(t *testing.T) {
+	if os.Getenv("CONFORMANCE") == "" {
+		t.Parallel()
+	}
+}
 
 func newLoad(t *testing.T, url string, rate int) *load {
 	l := &load{t: t, url: url, quit: make(chan struct{}), served: map[net.Conn]string{}, killed: map[string]span{},

@@ -18,7 +18,7 @@ import (
 // none is reset by a drain; those that were in flight on a killed process are
 // counted; and what was acknowledged is there in the end.
 func TestUnderLoad_NothingIsRefused(t *testing.T) {
-	t.Parallel()
+	besideOthers(t)
 	program, err := kv()
 	if err != nil {
 		t.Fatal(err)
