@@ -126,7 +126,7 @@ bench-scale: build ## what a hundred roles of ten workers cost
 	CGO_ENABLED=0 $(GO) build -trimpath -o $(BIN)/scale-worker ./bench/scale/worker
 	@./$(BIN)/scale -standbyd $(BIN)/standbyd -worker $(BIN)/scale-worker $(SCALE)
 
-# How long a role is without a leader, beside locks and other supervisors; about 6 minutes, FULL=1 about half an hour.
+# How long a role is without a leader, beside locks and other supervisors; about 6 minutes, FULL=1 three quarters of an hour.
 # BENCH="-o docs/benchmarks.md" writes the page's part; `./bin/bench-failover -h` lists what BENCH can say besides.
 bench-failover: ## how long nobody leads, beside locks and other supervisors; about 6 minutes; FULL=1 for everything
 	@mkdir -p $(BIN)

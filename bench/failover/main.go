@@ -46,7 +46,7 @@ func main() {
 	flag.StringVar(&o.out, "o", "", "write the report to its part of this `file` too, and the plot beside it")
 	flag.StringVar(&o.samples, "samples", "", "count in the samples that are in this `file` from earlier runs, and add this run's")
 	flag.StringVar(&o.only, "run", "", "measure only what this `regexp` finds in \"SCENARIO: WAY\"")
-	flag.BoolVar(&o.full, "full", os.Getenv("FULL") == "1", "measure everything; takes about half an hour. FULL=1 says the same")
+	flag.BoolVar(&o.full, "full", os.Getenv("FULL") == "1", "measure everything; takes three quarters of an hour. FULL=1 says the same")
 	flag.Float64Var(&o.times, "times", 1, "as many rounds, `times` this")
 	flag.IntVar(&o.blocks, "blocks", 2, "go through most of it this many `times`, with that part of the rounds each")
 	flag.DurationVar(&o.each, "each", 2500*time.Millisecond, "the `time` of a row's rounds in one pass; three are made whatever they take")
