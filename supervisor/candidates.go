@@ -148,7 +148,7 @@ func (t *turn) unable(i int) string {
 	case w.lot == lotStopping:
 		return "is being stopped"
 	case v == nil:
-		return orElse(s.outsider(i, t.now.Mono), because("has not joined yet"))
+		return cmp.Or(s.outsider(i, t.now.Mono), because("has not joined yet"))
 	case !v.ready:
 		return because("is not ready (" + string(lotNames[w.lot]) + ")")
 	case !s.able(*v):

@@ -48,10 +48,3 @@ func (s *state) noteSeats() {
 		}
 	}
 }
-
-func orElse(text, other string) string {
-	if text == "" {
-		return other
-	}
-	return text
-}

@@ -8,6 +8,7 @@ import (
 	"sync"
 
 	"github.com/standbyd/standbyd/internal/proc"
+	"github.com/standbyd/standbyd/internal/wording"
 )
 
 // Reloaded says what a reload has done.
@@ -152,7 +153,7 @@ func (s *Supervisor) Reload(ctx context.Context, c Config) (Reloaded, error) {
 			failed = append(failed, fmt.Errorf("%s: %s", r.Role, r.Error))
 		}
 	}
-	s.bus.publish(Event{Type: EventReloaded, Text: fmt.Sprintf("%s in %s", count(len(out.Plan.Changes), "change"), count(len(out.Plan.Roles), "role")), Error: printableOf(errors.Join(failed...))})
+	s.bus.publish(Event{Type: EventReloaded, Text: fmt.Sprintf("%s in %s", wording.Count(len(out.Plan.Changes), "change"), wording.Count(len(out.Plan.Roles), "role")), Error: printableOf(errors.Join(failed...))})
 	if len(failed) > 0 {
 		return out, fmt.Errorf("reload: %w", errors.Join(failed...))
 	}
@@ -218,7 +219,7 @@ func (s *Supervisor) RestartRolling(ctx context.Context, roleName string) (Rolle
 func (s *Supervisor) Scale(ctx context.Context, roleName string, workers int) (Rolled, error) {
 	return s.changeOne(ctx, "scale", fmt.Sprintf("scale %s %d", roleName, workers), roleName, func(c *RoleConfig) (inReload, error) {
 		c.Workers = workers
-		return inReload{version: c.launchPrint(), what: fmt.Sprintf("scale to %s", count(workers, "worker"))}, c.Validate()
+		return inReload{version: c.launchPrint(), what: fmt.Sprintf("scale to %s", wording.Count(workers, "worker"))}, c.Validate()
 	})
 }
 

@@ -9,6 +9,7 @@ import (
 	"syscall"
 
 	"github.com/standbyd/standbyd/internal/capture"
+	"github.com/standbyd/standbyd/internal/wording"
 )
 
 // Resolve reads "kv/0", "kv/leader" or "kv-0". pid is 0 with ErrNoProcess if
@@ -71,7 +72,7 @@ func (s *Supervisor) roleNames() string {
 	for _, r := range s.loops() {
 		names = append(names, r.config.Name)
 	}
-	return few(names)
+	return wording.Few(names)
 }
 
 // Signal sends a signal to the process of one worker, and says to which. It is

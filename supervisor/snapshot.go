@@ -2,10 +2,10 @@ package supervisor
 
 import (
 	"fmt"
-	"strings"
 	"time"
 
 	"github.com/standbyd/standbyd/coord/role"
+	"github.com/standbyd/standbyd/internal/wording"
 )
 
 // Snapshot is the whole visible state at one moment; its JSON form is what
@@ -26,18 +26,8 @@ func (s Snapshot) Only(name string) (Snapshot, error) {
 		}
 		names = append(names, r.Name)
 	}
-	return s, fmt.Errorf("%w: %q (there are: %s)", ErrNoRole, name, few(names))
+	return s, fmt.Errorf("%w: %q (there are: %s)", ErrNoRole, name, wording.Few(names))
 }
-
-// few names the first of many.
-func few(names []string) string {
-	if len(names) <= fewNames {
-		return strings.Join(names, ", ")
-	}
-	return fmt.Sprintf("%s and %d more", strings.Join(names[:fewNames], ", "), len(names)-fewNames)
-}
-
-const fewNames = 6
 
 // SupervisorStatus describes the supervising process.
 type SupervisorStatus struct {

@@ -1,6 +1,7 @@
 package supervisor
 
 import (
+	"cmp"
 	"fmt"
 	"strings"
 )
@@ -25,11 +26,11 @@ func (s *state) underWay() string {
 	if r == nil {
 		return ""
 	}
-	what := r.what
+	what := cmp.Or(r.what, "a change of workers")
 	if r.failure != nil {
 		what = "the way back to the settings before"
 	}
-	text := fmt.Sprintf("%s is under way: %s", orChange(what), s.rollReason())
+	text := fmt.Sprintf("%s is under way: %s", what, s.rollReason())
 	var rest []string
 	for i := range s.workers {
 		w := &s.workers[i]
@@ -44,19 +45,4 @@ func (s *state) underWay() string {
 		text += "; after that: " + strings.Join(rest, ", ")
 	}
 	return text
-}
-
-func orChange(what string) string {
-	if what == "" {
-		return "a change of workers"
-	}
-	return what
-}
-
-// count is "1 role", "2 roles".
-func count(n int, what string) string {
-	if n != 1 {
-		what += "s"
-	}
-	return fmt.Sprintf("%d %s", n, what)
 }

@@ -1,6 +1,7 @@
 package supervisor
 
 import (
+	"cmp"
 	"fmt"
 	"strings"
 	"time"
@@ -66,7 +67,7 @@ func (s *state) whyUseless(i int, now int64) string {
 	case w.vitals.joined:
 		return "has left its seat in the segment"
 	default:
-		return orElse(s.outsider(i, now), "has not taken its seat in the segment yet")
+		return cmp.Or(s.outsider(i, now), "has not taken its seat in the segment yet")
 	}
 	return s.silence(i) + "; " + s.remedy(i)
 }
@@ -112,7 +113,7 @@ func (t *turn) whyNobody() string {
 			if w.lot != lotStopping {
 				ready++
 			}
-			why = orElse(s.whyUseless(i, t.now.Mono), w.why)
+			why = cmp.Or(s.whyUseless(i, t.now.Mono), w.why)
 		}
 		if w.pid != 0 {
 			processes++
@@ -138,7 +139,7 @@ func (t *turn) whyNobody() string {
 	switch {
 	case len(reasons) == 0:
 		return "no worker is ready yet"
-	case ready > 0 && len(reasons) > 0:
+	case ready > 0:
 		return "no ready worker could lead: " + strings.Join(reasons, "; ")
 	}
 	return "no worker is ready: " + strings.Join(reasons, "; ")

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -60,7 +61,7 @@ func (a *app) signalVerb() *cobra.Command {
 		if f.json() {
 			return printJSON(a.stdout, sent)
 		}
-		return writeErr(fmt.Fprintf(a.stdout, "sent %s to %s\n", orElse(sent.Signal, args[1]), whom(sent.Worker, sent.PID)))
+		return writeErr(fmt.Fprintf(a.stdout, "sent %s to %s\n", cmp.Or(sent.Signal, args[1]), whom(sent.Worker, sent.PID)))
 	})
 }
 

@@ -12,6 +12,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/standbyd/standbyd/internal/config"
+	"github.com/standbyd/standbyd/internal/wording"
 	"github.com/standbyd/standbyd/plugins/host"
 	"github.com/standbyd/standbyd/supervisor"
 )
@@ -48,7 +49,7 @@ are not shown. With errors, all of them and no config.`,
 			return fmt.Errorf("write: %w", err)
 		}
 		if n := len(c.Files) - 1; n > 0 {
-			file += " with " + count(n, "file") + " of " + config.PartsFolder
+			file += " with " + wording.Count(n, "file") + " of " + config.PartsFolder
 		}
 		fmt.Fprintf(a.stderr, "%s is good: %s\n", file, summary(c))
 		return nil
@@ -61,18 +62,11 @@ func summary(c *config.Config) string {
 		workers += r.Workers
 		plugins += len(r.Plugins)
 	}
-	s := fmt.Sprintf("%s, %s, %s", count(len(c.Roles), "role"), count(workers, "worker"), count(plugins, "plugin"))
+	s := fmt.Sprintf("%s, %s, %s", wording.Count(len(c.Roles), "role"), wording.Count(workers, "worker"), wording.Count(plugins, "plugin"))
 	if n := len(c.Warnings); n > 0 {
-		s += ", " + count(n, "warning")
+		s += ", " + wording.Count(n, "warning")
 	}
 	return s
-}
-
-func count(n int, what string) string {
-	if n == 1 {
-		return "1 " + what
-	}
-	return fmt.Sprintf("%d %ss", n, what)
 }
 
 // checkJSON prints {"file","files","ok","errors","warnings","config"}; the exit
@@ -106,7 +100,7 @@ func (a *app) checkJSON(ctx context.Context, c *config.Config, file string, err 
 		return err
 	}
 	if !out.OK {
-		return errConfigOf(fmt.Errorf("%s: %s", file, count(len(out.Errors), "error")))
+		return errConfigOf(fmt.Errorf("%s: %s", file, wording.Count(len(out.Errors), "error")))
 	}
 	return nil
 }

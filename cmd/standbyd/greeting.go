@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/standbyd/standbyd/internal/config"
+	"github.com/standbyd/standbyd/internal/wording"
 	"github.com/standbyd/standbyd/supervisor"
 )
 
@@ -21,7 +22,7 @@ func (a *app) greet(s supervisor.Snapshot, c *config.Config, file string) {
 	fmt.Fprintf(&b, "standbyd %s (pid %d) runs %s\n\n", version, s.Supervisor.PID, file)
 	var hints []string
 	for i, r := range s.Roles {
-		fmt.Fprintf(&b, "  role %s: %s", r.Name, count(len(r.Workers), "worker"))
+		fmt.Fprintf(&b, "  role %s: %s", r.Name, wording.Count(len(r.Workers), "worker"))
 		for _, l := range r.Listen {
 			fmt.Fprintf(&b, ", %s on %s %s", l.Name, l.Network, l.Address)
 		}

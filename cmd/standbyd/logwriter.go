@@ -5,6 +5,8 @@ import (
 	"io"
 	"sync"
 	"time"
+
+	"github.com/standbyd/standbyd/internal/wording"
 )
 
 const (
@@ -44,7 +46,7 @@ func (l *logWriter) Write(line []byte) (int, error) {
 		return len(line), nil
 	}
 	if l.dropped > 0 && len(l.queue) < cap(l.queue)-1 {
-		l.queue <- fmt.Appendf(nil, "... %s of the log dropped: nobody read them\n", count(l.dropped, "line"))
+		l.queue <- fmt.Appendf(nil, "... %s of the log dropped: nobody read them\n", wording.Count(l.dropped, "line"))
 		l.dropped = 0
 	}
 	select {

@@ -15,6 +15,7 @@ import (
 
 	"github.com/standbyd/standbyd/internal/api"
 	"github.com/standbyd/standbyd/internal/config"
+	"github.com/standbyd/standbyd/internal/wording"
 	"github.com/standbyd/standbyd/supervisor"
 )
 
@@ -205,7 +206,7 @@ func quoted(s string) string {
 
 func printPlan(w io.Writer, p supervisor.Plan) {
 	for _, r := range p.Roles {
-		workers := few(r.Restarted)
+		workers := wording.Few(r.Restarted)
 		switch r.Cost {
 		case supervisor.CostStart:
 			fmt.Fprintf(w, "%s would be started\n", r.Role)
@@ -249,10 +250,10 @@ func printReloaded(w io.Writer, done supervisor.Reloaded) {
 func printRolled(w io.Writer, role string, r supervisor.Rolled) {
 	text := ""
 	if len(r.Started) > 0 {
-		text += "; started, in this order: " + few(r.Started)
+		text += "; started, in this order: " + wording.Few(r.Started)
 	}
 	if len(r.Stopped) > 0 {
-		text += "; stopped: " + few(r.Stopped)
+		text += "; stopped: " + wording.Few(r.Stopped)
 	}
 	if text == "" {
 		text = "; no worker was restarted"

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"fmt"
 	"strings"
 	"unicode/utf8"
 )
@@ -12,8 +11,6 @@ const (
 	shortText = 140
 	// shortWhy is the same for a role, whose reason ends with what to type.
 	shortWhy = 400
-	// fewNames is how many of a list are named.
-	fewNames = 6
 )
 
 // short is a text on one line, and cut off where it is longer than n.
@@ -23,12 +20,4 @@ func short(s string, n int) string {
 		return s
 	}
 	return strings.TrimRight(string([]rune(s)[:n]), " ,;:") + " …"
-}
-
-// few names the first ones of a list, and how many more there are.
-func few(names []string) string {
-	if len(names) <= fewNames {
-		return strings.Join(names, ", ")
-	}
-	return fmt.Sprintf("%s and %d more", strings.Join(names[:fewNames], ", "), len(names)-fewNames)
 }

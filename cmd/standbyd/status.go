@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -231,7 +232,7 @@ func eventLine(e supervisor.Event, p paint) string {
 	case e.Type == supervisor.EventLeaderActive, e.Type == supervisor.EventFailover:
 		colour = green
 	}
-	return fmt.Sprintf("%s  %-8s  %-18s  %s", p.as(faint, e.At.Local().Format(timeLayout+".000")), orElse(e.Role, "-"), e.Type, p.as(colour, sentence(e)))
+	return fmt.Sprintf("%s  %-8s  %-18s  %s", p.as(faint, e.At.Local().Format(timeLayout+".000")), cmp.Or(e.Role, "-"), e.Type, p.as(colour, sentence(e)))
 }
 
 // interrupted tells whether the user ended a verb that has no other end.

@@ -2,12 +2,14 @@ package main
 
 import (
 	"bytes"
+	"cmp"
 	"fmt"
 	"io"
 	"strings"
 	"time"
 	"unicode/utf8"
 
+	"github.com/standbyd/standbyd/internal/wording"
 	"github.com/standbyd/standbyd/supervisor"
 )
 
@@ -93,7 +95,7 @@ func roleBlock(b *bytes.Buffer, r *supervisor.RoleStatus, now time.Time, p paint
 				token = pl.Token.String()
 			}
 			plugins.add(cell{pl.Name, ""}, cell{pl.State, pluginColour(pl.State)}, cell{number(pl.PID), ""}, cell{token, ""},
-				cell{orElse(short(hookTrouble(pl), shortText), "-"), ""})
+				cell{cmp.Or(short(hookTrouble(pl), shortText), "-"), ""})
 		}
 		plugins.write(b, p)
 	}
@@ -124,11 +126,7 @@ func hookTrouble(p supervisor.PluginStatus) string {
 	if p.Hangs == 0 || strings.Contains(text, "hung ") {
 		return text
 	}
-	times := fmt.Sprintf("hung %d times", p.Hangs)
-	if p.Hangs == 1 {
-		times = "hung once"
-	}
-	return join(times, text)
+	return join("hung "+wording.Count(p.Hangs, "time"), text)
 }
 
 func protection(g supervisor.Protection) string {
@@ -142,7 +140,7 @@ func protection(g supervisor.Protection) string {
 	}
 	s := strings.Join(parts, "; ")
 	if len(g.Missing) > 0 {
-		s += "; missing here: " + few(g.Missing)
+		s += "; missing here: " + wording.Few(g.Missing)
 	}
 	return s
 }

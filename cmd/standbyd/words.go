@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"fmt"
 	"strings"
 	"time"
@@ -201,7 +202,7 @@ func sentence(e supervisor.Event) string {
 	case supervisor.EventWorkerReady:
 		s = who + " is ready"
 	case supervisor.EventWorkerExited:
-		s = who + " ended: " + orElse(ending(e.Exit), "nobody saw how")
+		s = who + " ended: " + cmp.Or(ending(e.Exit), "nobody saw how")
 	case supervisor.EventWorkerBackoff:
 		s = who + " will be restarted"
 	case supervisor.EventWorkerFailed:
@@ -259,11 +260,4 @@ func join(a, b string) string {
 		return a + b
 	}
 	return a + ": " + b
-}
-
-func orElse(s, other string) string {
-	if s == "" {
-		return other
-	}
-	return s
 }
