@@ -162,7 +162,7 @@ func TestHungHookCostsTheProcessGroup(t *testing.T) {
 			}
 			<-s.replay // it is back, and asks for a repetition
 			st := s.until("running")
-			if st.PID == pid || !strings.Contains(st.LastError, "hung 1 times") || !strings.Contains(st.LastError, "did not return within") {
+			if st.PID == pid || !strings.Contains(st.LastError, "hung 1 time") || !strings.Contains(st.LastError, "did not return within") {
 				t.Errorf("status %+v", st)
 			}
 		})

@@ -146,13 +146,7 @@ func (p *plugin) fell(err error) {
 		p.now, p.pid, p.token = nil, 0, 0
 		p.tried = true
 		p.restarts++
-		p.lastErr = p.short(err)
-		switch {
-		case p.hangs > 0:
-			p.lastErr = fmt.Sprintf("%s (failed %d times, hung %d times)", p.lastErr, p.restarts, p.hangs)
-		case p.restarts > 1:
-			p.lastErr = fmt.Sprintf("%s (failed %d times)", p.lastErr, p.restarts)
-		}
+		p.lastErr = p.tallied(err)
 		if errors.As(err, new(needsPerson)) {
 			p.moveLocked(stateFailed)
 		} else {

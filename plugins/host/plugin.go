@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/standbyd/standbyd/coord/role"
+	"github.com/standbyd/standbyd/internal/wording"
 	"github.com/standbyd/standbyd/plugins/hookspb"
 	"github.com/standbyd/standbyd/plugins/internal/wire"
 	"github.com/standbyd/standbyd/supervisor"
@@ -256,12 +257,30 @@ func (p *plugin) judge(err error) error {
 		return err
 	}
 	p.update(func() {
-		if errors.Is(err, ErrHung) {
-			p.hangs++
+		if !errors.Is(err, ErrHung) {
+			p.lastErr = p.short(err)
+			return
 		}
-		p.lastErr = p.short(err)
+		p.hangs++
+		p.lastErr = p.tallied(err) // keep may have noted the end of the process before
 	})
 	return err
+}
+
+// tallied is the text of an error that ended a process, and how often that
+// has happened. The caller holds the lock.
+func (p *plugin) tallied(err error) string {
+	var tally []string
+	if p.restarts > 1 || p.restarts == 1 && p.hangs > 0 {
+		tally = append(tally, "failed "+wording.Count(p.restarts, "time"))
+	}
+	if p.hangs > 0 {
+		tally = append(tally, "hung "+wording.Count(p.hangs, "time"))
+	}
+	if len(tally) == 0 {
+		return p.short(err)
+	}
+	return fmt.Sprintf("%s (%s)", p.short(err), strings.Join(tally, ", "))
 }
 
 // short is an error's text for a place where the plugin's name stands already.
