@@ -12,7 +12,7 @@ import (
 // each counts.
 const (
 	slice = 100 * time.Microsecond
-	turns = places
+	turns = len(places)
 )
 
 // runner runs an operation n times.

@@ -2,33 +2,18 @@ package main
 
 import "runtime"
 
-// places is in how many places of the stack a runner is tried, eight bytes apart:
-// all that differ in how what lies there falls into the lines of the cache. A
-// copy of 48 bytes that crosses one costs a third more, and where it lies is an
-// accident of its callers' frames.
-const places = 8
+// places are the depths of the stack at which a runner is tried, eight bytes
+// apart: all that differ in how what lies there falls into the lines of the
+// cache. A copy of 48 bytes that crosses one costs a third more, and where it
+// lies is an accident of its callers' frames.
+var places = [...]func(r runner, n int){
+	runner.run, below[[8]byte], below[[16]byte], below[[24]byte], below[[32]byte], below[[40]byte], below[[48]byte], below[[56]byte],
+}
+
+func (r runner) run(n int) { r(n) }
 
 // at runs n times in one of the places.
-func (r runner) at(place, n int) {
-	switch place % places {
-	case 0:
-		r(n)
-	case 1:
-		below[[8]byte](r, n)
-	case 2:
-		below[[16]byte](r, n)
-	case 3:
-		below[[24]byte](r, n)
-	case 4:
-		below[[32]byte](r, n)
-	case 5:
-		below[[40]byte](r, n)
-	case 6:
-		below[[48]byte](r, n)
-	case 7:
-		below[[56]byte](r, n)
-	}
-}
+func (r runner) at(place, n int) { places[place%len(places)](r, n) }
 
 // below runs n times below room on the stack.
 //

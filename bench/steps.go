@@ -7,17 +7,11 @@ import "github.com/standbyd/standbyd/coord/shm"
 // nothing else: no handle that remembers its term, no counters, no ring, no
 // second path. What the protocol itself costs here.
 
-const ownerShift = 42
-
 // steps makes claim and release for each run, with the commit word if adopt.
 func steps(h *shm.HotWords, adopt bool) func(n int) {
-	claim := claimSteps
-	if adopt {
-		claim = acquireSteps
-	}
 	return func(n int) {
 		for range n {
-			if owner := claim(h, low); owner == 0 || !releaseSteps(h, owner) {
+			if owner := claimSteps(h, low, adopt); owner == 0 || !releaseSteps(h, owner) {
 				panic("nobody else claims this")
 			}
 		}
@@ -25,49 +19,36 @@ func steps(h *shm.HotWords, adopt bool) func(n int) {
 }
 
 //go:noinline
-func claimSteps(h *shm.HotWords, pid uint32) (owner uint64) {
+func claimSteps(h *shm.HotWords, pid uint32, adopt bool) (owner uint64) {
 	epoch, term := h.Epoch.Load(), h.Owner.Load()
 	next := &h.Heartbeat[(term+1)&1]
-	if term>>ownerShift != 0 || uint32(h.Heartbeat[term&1].Load()>>32) != uint32(term) || h.Control.Load() != 0 {
+	if term > shm.MaxTerm || uint32(h.Heartbeat[term&1].Load()>>32) != uint32(term) || h.Control.Load() != 0 {
 		return 0
 	}
 	before := next.Load()
-	if uint32(before>>32) != uint32(term-1) || !next.CompareAndSwap(before, (term+1)<<32|epoch) {
+	if uint32(before>>32) != uint32(term-1) || !next.CompareAndSwap(before, shm.PackHeartbeat(uint32(term+1), epoch, false)) {
 		return 0
 	}
-	owner = uint64(pid)<<ownerShift | (term + 1)
+	var commit uint64
+	if adopt {
+		commit = h.Commit.Load()
+	}
+	owner = shm.PackOwner(pid, term+1)
 	if !h.Owner.CompareAndSwap(term, owner) {
+		return 0
+	}
+	if adopt && !h.Commit.CompareAndSwap(commit, commit&anyTerm|(term+1)<<shm.CommitTermShift) {
 		return 0
 	}
 	return owner
 }
 
-//go:noinline
-func acquireSteps(h *shm.HotWords, pid uint32) (owner uint64) {
-	epoch, term := h.Epoch.Load(), h.Owner.Load()
-	next := &h.Heartbeat[(term+1)&1]
-	if term>>ownerShift != 0 || uint32(h.Heartbeat[term&1].Load()>>32) != uint32(term) || h.Control.Load() != 0 {
-		return 0
-	}
-	before := next.Load()
-	if uint32(before>>32) != uint32(term-1) || !next.CompareAndSwap(before, (term+1)<<32|epoch) {
-		return 0
-	}
-	commit := h.Commit.Load()
-	owner = uint64(pid)<<ownerShift | (term + 1)
-	if !h.Owner.CompareAndSwap(term, owner) {
-		return 0
-	}
-	const cell = 1<<shm.CommitTermShift - 1
-	if !h.Commit.CompareAndSwap(commit, commit&cell|(term+1)<<shm.CommitTermShift) {
-		return 0
-	}
-	return owner
-}
+// anyTerm is what a commit word says besides its term.
+const anyTerm = 1<<shm.CommitTermShift - 1
 
 //go:noinline
 func releaseSteps(h *shm.HotWords, owner uint64) bool {
-	return h.Owner.CompareAndSwap(owner, owner&(1<<ownerShift-1)) && h.Joins.Load() == 0
+	return h.Owner.CompareAndSwap(owner, owner&shm.MaxTerm) && h.Joins.Load() == 0
 }
 
 // readSteps reads as the owner: the value, that it was not written meanwhile, and

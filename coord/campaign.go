@@ -206,9 +206,10 @@ func (m *Member) claim(ctx, leading context.Context, managed bool) (l *Leadershi
 
 // patience is how long a campaign rests without having been woken; 0: for as
 // long as that takes. Whoever makes a tick wakes everybody if the owner is
-// stale, the kernel wakes the first two candidates at its death, and a pass of the
-// beats one that has become one of them, and everybody if nobody owns. Where that is not to be had, or
-// where time alone changes what may be taken, it looks at each tick.
+// stale, the kernel wakes the first two candidates at its death, and a pass of
+// the beats one that has become one of them, and everybody if nobody owns. Where
+// that is not to be had, or where time alone changes what may be taken, it looks
+// at each tick.
 func (m *Member) patience() time.Duration {
 	switch {
 	case !m.detect.tick:

@@ -2,12 +2,12 @@ package coord
 
 import (
 	"context"
-	"github.com/standbyd/standbyd/coord/shm"
 	"sync/atomic"
 	"time"
 
 	"github.com/standbyd/standbyd/coord/election"
 	"github.com/standbyd/standbyd/coord/role"
+	"github.com/standbyd/standbyd/coord/shm"
 )
 
 // Leadership is one time of leading: one term, one token. Its methods are safe

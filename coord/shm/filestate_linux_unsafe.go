@@ -38,11 +38,7 @@ func newFileState(f *os.File) fileState {
 
 func (s fileState) look() (size int64, names uint64, err error) {
 	if s.raw == nil {
-		fi, err := s.file.Stat()
-		if err != nil {
-			return 0, 0, err
-		}
-		return fi.Size(), links(fi), nil
+		return stat(s.file)
 	}
 	var st unix.Stat_t
 	var errno syscall.Errno

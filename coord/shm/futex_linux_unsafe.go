@@ -68,16 +68,6 @@ func WakeUrgent(word *atomic.Uint32) int {
 	return int(woken)
 }
 
-// deadline is CLOCK_MONOTONIC in d.
-func deadline(d time.Duration) (*unix.Timespec, error) {
-	var now unix.Timespec
-	if err := unix.ClockGettime(unix.CLOCK_MONOTONIC, &now); err != nil {
-		return nil, errors.Join(ErrNotSupported, err)
-	}
-	t := unix.NsecToTimespec(now.Nano() + int64(d))
-	return &t, nil
-}
-
 // Wake wakes up to n waiters of the word and says how many there were.
 func Wake(word *atomic.Uint32, n int) int {
 	woken, _, errno := syscall.Syscall6(unix.SYS_FUTEX, uintptr(unsafe.Pointer(word)), futexWake, uintptr(n), 0, 0, 0)
@@ -107,10 +97,8 @@ func WaitEither(a *atomic.Uint32, oldA uint32, b *atomic.Uint32, oldB uint32, ti
 	}
 	var ts *unix.Timespec
 	if timeout > 0 {
-		var err error
-		if ts, err = deadline(timeout); err != nil {
-			return err
-		}
+		t := unix.NsecToTimespec(MonoNow() + int64(timeout))
+		ts = &t
 	}
 	_, _, errno := syscall.Syscall6(unix.SYS_FUTEX_WAITV, uintptr(unsafe.Pointer(&waiters)), uintptr(len(waiters)), 0,
 		uintptr(unsafe.Pointer(ts)), unix.CLOCK_MONOTONIC, 0)

@@ -133,6 +133,15 @@ func (s *Segment) CheckSize() error {
 	return nil
 }
 
+// stat is what fileState looks for, by way of the os package.
+func stat(f *os.File) (size int64, names uint64, err error) {
+	fi, err := f.Stat()
+	if err != nil {
+		return 0, 0, err
+	}
+	return fi.Size(), links(fi), nil
+}
+
 // Flush writes the segment to its file system and waits; FlushAsync does not
 // wait. Neither is needed for other processes to see the words.
 func (s *Segment) Flush() error      { return s.m.sync(true) }

@@ -54,8 +54,7 @@ func (e *dialError) Unwrap() error { return e.err }
 
 // Status returns the daemon's snapshot.
 func (c *Client) Status(ctx context.Context) (s supervisor.Snapshot, err error) {
-	err = c.get(ctx, "status", nil, &s)
-	return s, err
+	return c.StatusOf(ctx, "")
 }
 
 // StatusOf returns the daemon's snapshot with one role, with all if role is "".
