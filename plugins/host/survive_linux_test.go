@@ -125,11 +125,7 @@ func TestNoPluginOutlivesItsSupervisor(t *testing.T) {
 			for _, pid := range pids {
 				eventually.Holds(t, fmt.Sprintf("pid %d is gone", pid), func() bool { return gone(pid) })
 			}
-			took := time.Since(began)
-			t.Logf("gone after %v", took)
-			if took > 2*time.Second {
-				t.Errorf("plugins lived on for %v", took)
-			}
+			t.Logf("gone after %v", time.Since(began))
 			_ = cmd.Wait()
 		})
 	}
