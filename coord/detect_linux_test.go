@@ -7,6 +7,7 @@ import (
 	"os"
 	"strconv"
 	"strings"
+	"sync/atomic"
 	"syscall"
 	"testing"
 
@@ -103,14 +104,22 @@ func TestSeatShowsTheWays(t *testing.T) {
 	}
 }
 
+// armed waits until the end of leader's robust thread would fire standby's word,
+// which it returns.
+func (s *stage) armed(leader, standby *actor) *atomic.Uint32 {
+	s.Helper()
+	m, _ := s.member(leader)
+	n, _ := s.member(standby)
+	word := s.seg.RobustWord(m.Seat, n.Seat)
+	s.until("the standby has armed its word", func() bool { return m.Robust == 0 || word.Load() == uint32(m.Robust)|shm.RobustWaiters })
+	return word
+}
+
 // A member that leaves takes its robust words back, and leaves no thread.
 func TestAMemberThatLeavesFiresNothing(t *testing.T) {
 	s := newStage(t, func(p *shm.Params) { p.Fence = shm.FenceToken })
 	first, second := s.enterPair("")
-	m, _ := s.member(first)
-	n, _ := s.member(second)
-	word := s.seg.RobustWord(m.Seat, n.Seat)
-	s.until("the standby has armed its word", func() bool { return m.Robust == 0 || word.Load() == uint32(m.Robust)|shm.RobustWaiters })
+	word := s.armed(first, second)
 	first.signal(syscall.SIGTERM)
 	first.status()
 	if w := word.Load(); w&shm.RobustDied != 0 {
@@ -241,15 +250,14 @@ func TestThreadsThatEndAreNoHint(t *testing.T) {
 	s := newStage(t, func(p *shm.Params) { p.Fence = shm.FenceToken; p.Grace = 1 << 20 })
 	needsRobust(t, s)
 	leader, standby := s.enterPair("")
+	word := s.armed(leader, standby)
 	for range 5 {
 		leader.order("threads")
 		leader.expect("threads ended")
 	}
 	s.epochs(10)
-	m, _ := s.member(leader)
-	n, _ := s.member(standby)
-	if w := s.seg.RobustWord(m.Seat, n.Seat).Load(); w != uint32(m.Robust)|shm.RobustWaiters {
-		t.Errorf("the standby's word is %#x, thread %d", w, m.Robust)
+	if m, _ := s.member(leader); word.Load() != uint32(m.Robust)|shm.RobustWaiters {
+		t.Errorf("the standby's word is %#x, thread %d", word.Load(), m.Robust)
 	}
 	if _, term := s.elec.Owner(); term != 1 {
 		t.Errorf("term %d was claimed from a leader that lives", term)
@@ -265,15 +273,15 @@ func TestExecIsNoDeath(t *testing.T) {
 	s := newStage(t, func(p *shm.Params) { p.Grace = 100 })
 	leader, standby := s.enterPair("")
 	m, _ := s.member(leader)
-	n, _ := s.member(standby)
+	word := s.armed(leader, standby)
 	began := s.elec.Epoch()
 	leader.order("exec")
 	standby.expect("lead 2")
 	if r, _ := s.elec.Entry(2); r.Reason != role.ReasonHang || s.elec.Epoch()-began < 100 {
 		t.Errorf("taken after %d epochs, for the reason %q", s.elec.Epoch()-began, r.Reason)
 	}
-	if w := s.seg.RobustWord(m.Seat, n.Seat).Load(); m.Robust != 0 && w&shm.RobustDied == 0 {
-		t.Errorf("the execve did not fire the word: %#x", w)
+	if m.Robust != 0 && word.Load()&shm.RobustDied == 0 {
+		t.Errorf("the execve did not fire the word: %#x", word.Load())
 	}
 	if st := leader.status(); !st.Signaled() || st.Signal() != syscall.SIGKILL {
 		t.Errorf("the process was not fenced: %v", st)
