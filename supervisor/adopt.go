@@ -186,7 +186,8 @@ func (r *roleLoop) place(living []adoptee) {
 func (r *roleLoop) takeOver(list workersFile) {
 	s := &r.st
 	s.generation, s.segment = r.seg.generation(), r.seg.seg.Path()
-	r.sup.keep.Load().adopted(r.config.Name, s.generation)
+	// The keeper of the folders tells what is wrong with it for as long as it is.
+	_ = r.sup.keep.Load().found(r.config.Name, s.generation)
 	at := now()
 	for _, w := range list.Workers {
 		if w.Index < len(s.workers) && s.workers[w.Index].pid != w.Identity.PID {

@@ -12,7 +12,6 @@ import (
 	"time"
 
 	"github.com/standbyd/standbyd/coord/filelease"
-	"github.com/standbyd/standbyd/coord/role"
 	"github.com/standbyd/standbyd/internal/launch"
 	"github.com/standbyd/standbyd/internal/logreader"
 	"github.com/standbyd/standbyd/internal/proc"
@@ -330,43 +329,6 @@ func (s *Supervisor) claimInstance() (*upkeep, error) {
 		return nil, err
 	}
 	return newUpkeep(s, lease, lock), nil
-}
-
-// catchUp is how far behind the counter of generations may be: beyond that the
-// state folder is not of this machine.
-const catchUp = 10_000
-
-// generationKey is the counter of a role's generations in the state folder.
-func generationKey(roleName string) string { return "role." + roleName }
-
-// nextGeneration is persisted before it is returned, and above last and every
-// one that this process has seen in use, whatever has become of the state
-// folder. Tokens never fall, because no generation is handed out twice.
-func (s *Supervisor) nextGeneration(roleName string, last uint64) (uint64, error) {
-	key, keep := generationKey(roleName), s.keep.Load()
-	fail := func(err error) (uint64, error) {
-		return 0, fmt.Errorf("take the next generation of role %s: %w", roleName, err)
-	}
-	if used := keep.last(roleName); used > 0 {
-		if err := s.store.MendEpoch(context.Background(), key, used); err != nil {
-			return fail(err)
-		}
-	}
-	for range catchUp {
-		g, err := s.store.NextEpoch(context.Background(), key)
-		if err != nil {
-			return fail(err)
-		}
-		if g > role.MaxGeneration {
-			return fail(fmt.Errorf("%d is the last one", role.MaxGeneration))
-		}
-		keep.used(roleName, g)
-		if g > last {
-			return g, nil
-		}
-	}
-	return fail(fmt.Errorf("the counter in %s is far below generation %d, which was in use: write that number into leases/%s.epoch",
-		s.config.StateDir, last, key))
 }
 
 // retire makes a loop for a role that is at work and no longer in the config:

@@ -52,12 +52,13 @@ type upkeep struct {
 
 	mu          sync.Mutex
 	generations map[string]uint64 // the highest one of each role
+	doubts      map[string]doubt  // those that were found in use and are not believed, by role
 	notes       map[string]string // what status says, by subject
 }
 
 func newUpkeep(s *Supervisor, lease *filelease.Lease, lock *os.File) *upkeep {
 	state, _ := os.Stat(s.config.StateDir)
-	return &upkeep{sup: s, lease: lease, lock: lock, state: state, generations: map[string]uint64{}, notes: map[string]string{}}
+	return &upkeep{sup: s, lease: lease, lock: lock, state: state, generations: map[string]uint64{}, doubts: map[string]doubt{}, notes: map[string]string{}}
 }
 
 // release ends the hold on the folders.
@@ -195,12 +196,11 @@ func (u *upkeep) lookState() error {
 	u.state, _ = os.Stat(u.sup.config.StateDir)
 	counters, err := u.raise(ctx)
 	lost = append(lost, counters...)
-	if err == nil {
-		var hold string
-		if hold, err = u.hold(ctx); hold != "" {
-			lost = append(lost, hold)
-		}
+	hold, herr := u.hold(ctx)
+	if hold != "" {
+		lost = append(lost, hold)
 	}
+	err = errors.Join(err, herr)
 	if len(lost) > 0 {
 		u.made("state", u.describe(lost, was))
 	}
@@ -216,11 +216,17 @@ func (u *upkeep) lookState() error {
 // describe says what was missing of the state folder, which was that one.
 func (u *upkeep) describe(lost []string, was fs.FileInfo) string {
 	dir := u.sup.config.StateDir
-	what := "missing or damaged in the state folder " + dir + ", and made again by standbyd: " + strings.Join(lost, ", ")
+	what := madeAgain(dir, lost)
 	if u.state != nil && was != nil && !os.SameFile(u.state, was) {
 		what = "the state folder " + dir + " was removed while standbyd ran; it is made again. The history, deaths and logs in it are lost"
 	}
-	return what + "; tokens go on above the last ones"
+	return what + tokensGoOn
+}
+
+const tokensGoOn = "; tokens go on above the last ones"
+
+func madeAgain(stateDir string, lost []string) string {
+	return "missing or damaged in the state folder " + stateDir + ", and made again by standbyd: " + strings.Join(lost, ", ")
 }
 
 // refurnish makes the folders again that were removed.
@@ -238,26 +244,40 @@ func (u *upkeep) refurnish() error {
 // raise brings the counters of generations up to what was handed out, and
 // names those that were behind.
 func (u *upkeep) raise(ctx context.Context) (behind []string, err error) {
+	errs := u.doubted()
 	u.mu.Lock()
 	generations := maps.Clone(u.generations)
 	u.mu.Unlock()
-	var errs []error
 	mend := func(key, what string, n uint64) {
-		last, err := u.sup.store.LastEpoch(key)
-		if damaged := errors.Is(err, filelease.ErrUnreadable); damaged || err == nil && last < n {
-			if err = u.sup.store.MendEpoch(ctx, key, n); err == nil {
-				behind = append(behind, kept(what, key+".epoch.bad", damaged))
-			}
+		lost, err := u.mendCounter(ctx, key, what, n)
+		if lost != "" {
+			behind = append(behind, lost)
 		}
 		if err != nil {
-			errs = append(errs, fmt.Errorf("keep %s, %d: %w", what, n, err))
+			errs = append(errs, err)
 		}
 	}
 	for _, name := range slices.Sorted(maps.Keys(generations)) {
-		mend(generationKey(name), "the generation of role "+name, generations[name])
+		mend(generationKey(name), generationOf(name), generations[name])
 	}
 	mend(instanceKey, "the counter of this supervisor's leases", u.lease.Epoch())
 	return behind, errors.Join(errs...)
+}
+
+// mendCounter makes a counter at least n, and names it if it was damaged or
+// behind. Safe for any goroutine.
+func (u *upkeep) mendCounter(ctx context.Context, key, what string, n uint64) (lost string, err error) {
+	last, err := u.sup.store.LastEpoch(key)
+	damaged := errors.Is(err, filelease.ErrUnreadable)
+	if damaged || err == nil && last < n {
+		if err = u.sup.store.MendEpoch(ctx, key, n); err == nil {
+			return kept(what, key+".epoch.bad", damaged), nil
+		}
+	}
+	if err != nil {
+		return "", fmt.Errorf("keep %s, %d: %w", what, n, err)
+	}
+	return "", nil
 }
 
 // kept names something that was made again, and where its damaged file is.
@@ -298,49 +318,6 @@ func (u *upkeep) hold(ctx context.Context) (lost string, err error) {
 	}
 	return "", fmt.Errorf("the state folder %s was removed or cleaned, and another supervisor, pid %d, holds it since: both may run the same roles; stop one of the two",
 		u.sup.config.StateDir, held.Holder.PID)
-}
-
-// used notes that a generation of a role was handed out.
-func (u *upkeep) used(roleName string, generation uint64) {
-	u.mu.Lock()
-	defer u.mu.Unlock()
-	u.generations[roleName] = max(u.generations[roleName], generation)
-}
-
-// remember notes the counters of all roles that ever ran here: one that is not
-// in the config now may come back.
-func (u *upkeep) remember() error {
-	keys, err := u.sup.store.Keys()
-	if err != nil {
-		return err
-	}
-	for _, key := range keys {
-		name, ok := strings.CutPrefix(key, generationKey(""))
-		if !ok {
-			continue
-		}
-		// A damaged one is told when it is needed.
-		if last, err := u.sup.store.LastEpoch(key); err == nil {
-			u.used(name, last)
-		}
-	}
-	return nil
-}
-
-// adopted is used for a generation that we find in use. One that is far above
-// the counter is not of this folder, and must not spoil the counter.
-func (u *upkeep) adopted(roleName string, generation uint64) {
-	last, err := u.sup.store.LastEpoch(generationKey(roleName))
-	if err == nil && generation <= last+catchUp {
-		u.used(roleName, generation)
-	}
-}
-
-// last is the highest generation of a role that is known, 0 for none.
-func (u *upkeep) last(roleName string) uint64 {
-	u.mu.Lock()
-	defer u.mu.Unlock()
-	return u.generations[roleName]
 }
 
 // lockFolder locks a folder for the life of the file that it returns: another

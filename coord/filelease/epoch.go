@@ -52,7 +52,7 @@ func (s *Store) raise(in section, key string, n uint64, mend bool) error {
 		return err
 	}
 	if damaged {
-		if err := os.Rename(path, path+".bad"); err != nil {
+		if err := putAside(path, path+".bad"); err != nil {
 			return fmt.Errorf("mend the counter: %w", err)
 		}
 	}
@@ -91,20 +91,40 @@ func (s *Store) nextEpoch(key string, recorded uint64) (uint64, error) {
 	return next, nil
 }
 
-// readCounter is 0 if there is no file. A damaged one is never taken for 0.
+// readCounter is 0 if there is no file. What stands there and is no number, or
+// may not be read, is never taken for 0.
 func readCounter(path string) (uint64, error) {
-	b, err := os.ReadFile(path)
-	if errors.Is(err, fs.ErrNotExist) {
-		return 0, nil
+	if fi, err := os.Stat(path); err == nil && !fi.Mode().IsRegular() {
+		what := "is no file"
+		if fi.IsDir() {
+			what = "is a folder"
+		}
+		return 0, unreadable(path, what, nil)
 	}
-	if err != nil {
+	b, err := os.ReadFile(path)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return 0, nil
+	case errors.Is(err, fs.ErrPermission):
+		return 0, unreadable(path, "may not be read", err)
+	case err != nil:
 		return 0, fmt.Errorf("read the counter: %w", err)
 	}
 	digits, whole := bytes.CutSuffix(b, []byte{'\n'})
 	n, perr := strconv.ParseUint(string(digits), 10, 64)
 	if perr != nil || !whole || string(digits) != strconv.FormatUint(n, 10) {
-		return 0, fmt.Errorf("counter %s is %w (it reads %.40q): write a decimal number and a newline into it, "+
-			"not below any epoch that was ever used, else old epochs are handed out again", path, ErrUnreadable, b)
+		return 0, unreadable(path, fmt.Sprintf("reads %.40q", b), nil)
 	}
 	return n, nil
+}
+
+// unreadable is ErrUnreadable of a counter, and what to do; cause may be nil.
+func unreadable(path, what string, cause error) error {
+	causes := []any{path, ErrUnreadable, what}
+	format := "counter %s is %w (it %s): write a decimal number and a newline into it, " +
+		"not below any epoch that was ever used, else old epochs are handed out again"
+	if cause != nil {
+		format, causes = format+": %w", append(causes, cause)
+	}
+	return fmt.Errorf(format, causes...)
 }

@@ -8,8 +8,8 @@ import (
 )
 
 // MendEpoch is RaiseEpoch for who knows every epoch of key that was handed
-// out: n is the last one. A damaged counter is replaced, and its file kept as
-// KEY.epoch.bad.
+// out: n is the last one. A counter that is damaged, may not be read, or is no
+// file is replaced, and what stood there kept as KEY.epoch.bad.
 func (s *Store) MendEpoch(ctx context.Context, key string, n uint64) error {
 	return s.critical(ctx, key, func(in section) error { return s.raise(in, key, n, true) })
 }
@@ -34,7 +34,7 @@ func (s *Store) Mend(ctx context.Context, l *Lease, c Claimant) error {
 		if err := in.check(); err != nil {
 			return err
 		}
-		if err := os.Rename(path, s.file(l.key, badSuffix)); err != nil {
+		if err := putAside(path, s.file(l.key, badSuffix)); err != nil {
 			return fmt.Errorf("mend the lease: %w", err)
 		}
 		r := &record{
@@ -49,4 +49,30 @@ func (s *Store) Mend(ctx context.Context, l *Lease, c Claimant) error {
 		}
 		return err
 	})
+}
+
+// mostAside is how many earlier ones are kept of what has a damaged file's name.
+const mostAside = 100
+
+// putAside renames what is damaged to bad, over an earlier file of that name.
+// What it cannot replace (a folder) gets a number: nothing is lost.
+func putAside(path, bad string) error {
+	err := os.Rename(path, bad)
+	if err == nil || !exists(bad) {
+		return err
+	}
+	for i := 1; i <= mostAside; i++ {
+		if free := fmt.Sprintf("%s.%d", bad, i); !exists(free) {
+			if err := os.Rename(bad, free); err != nil {
+				return err
+			}
+			return os.Rename(path, bad)
+		}
+	}
+	return err
+}
+
+func exists(path string) bool {
+	_, err := os.Lstat(path)
+	return err == nil
 }

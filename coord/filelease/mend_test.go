@@ -32,6 +32,36 @@ func TestMendedCounter(t *testing.T) {
 	}
 }
 
+// TestMendedCounterThatIsNoFile: a folder in its place is no counter that says
+// 0, and is kept with what is in it, as is what was put aside before.
+func TestMendedCounterThatIsNoFile(t *testing.T) {
+	s := open(t, t.TempDir())
+	ctx := within(t)
+	path := s.file("kv", epochSuffix)
+	for round := range 3 {
+		if err := os.MkdirAll(path+"/"+string(rune('a'+round)), 0o700); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := s.NextEpoch(ctx, "kv"); !errors.Is(err, ErrUnreadable) {
+			t.Fatalf("a folder: %v", err)
+		}
+		if err := s.MendEpoch(ctx, "kv", 7); err != nil {
+			t.Fatal(err)
+		}
+		if got, err := s.LastEpoch("kv"); err != nil || got != 7 {
+			t.Fatalf("the last epoch is %d, %v", got, err)
+		}
+		if err := os.Remove(path); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, kept := range []string{".bad.1/a", ".bad.2/b", ".bad/c"} {
+		if _, err := os.Stat(path + kept); err != nil {
+			t.Error(err)
+		}
+	}
+}
+
 // TestMendedLease: the holder goes on under the same epoch; nobody else may
 // write a record anew.
 func TestMendedLease(t *testing.T) {
