@@ -2,10 +2,8 @@ package supervisor
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/standbyd/standbyd/coord/role"
@@ -34,6 +32,9 @@ type DrillOptions struct {
 	// Hit is told of each fault that was caused, before its record is known;
 	// nil is allowed. It is called on the goroutine of the caller of Drill.
 	Hit func(DrillHit)
+	// Waits is told what is waited for before a round, if that takes longer than
+	// a second, and when that changes. As Hit otherwise.
+	Waits func(DrillWait)
 }
 
 // DrillHit is a fault just caused.
@@ -55,9 +56,12 @@ const drillInterval = time.Second
 // refuses with ErrNoStandby while nobody could take over, also where the role is
 // paused or held, unless Force, and with ErrUnwatched if a hang would not be
 // noticed. In a role that is paused, also by then, a round ends with
-// ErrNoTakeover once its fault would have been found. From the second round on it
-// waits for a ready standby instead. The records of the rounds that were done
-// are returned also with an error.
+// ErrNoTakeover once its fault would have been found; so it does where all workers
+// are down. From the second round on it waits for a ready standby instead, and
+// ends where none can come: with ErrNoStandby if all others were stopped or have
+// failed, with ErrTimedOut if none got ready in the time that the role's limits
+// give one that is started again. The records of the rounds that were done are
+// returned also with an error.
 //
 // A drill spends none of the role's failover budget, and its victim none of
 // the restarts that its worker has. If ctx ends in the middle of a round, the
@@ -83,8 +87,8 @@ func (s *Supervisor) Drill(ctx context.Context, roleName string, o DrillOptions,
 	var records []Record
 	for round := range o.Count {
 		if round > 0 {
-			if err := s.betweenRounds(ctx, r, o); err != nil {
-				return records, fmt.Errorf("drill %s, before round %d: %w", roleName, round+1, err)
+			if err := s.betweenRounds(ctx, r, o, round+1); err != nil {
+				return records, fmt.Errorf("drill %s: ended after %d of %d rounds: %w", roleName, round, o.Count, err)
 			}
 		}
 		rec, err := s.drillOnce(ctx, r, o)
@@ -128,61 +132,4 @@ func (s *Supervisor) drillOnce(ctx context.Context, r *roleLoop, o DrillOptions)
 		}
 		return got.rec, got.err
 	}
-}
-
-// betweenRounds waits out the interval, and then for a leader with a ready
-// standby.
-func (s *Supervisor) betweenRounds(ctx context.Context, r *roleLoop, o DrillOptions) error {
-	ctx, cancel := context.WithCancel(ctx)
-	defer cancel()
-	events := s.Subscribe(ctx)
-	interval := time.NewTimer(o.Interval)
-	defer interval.Stop()
-	select {
-	case <-interval.C:
-	case <-r.done:
-		return ErrNotRunning
-	case <-ctx.Done():
-		return context.Cause(ctx)
-	}
-	// Events say when to look again; the slow timer covers what has none.
-	again := time.NewTicker(drillInterval)
-	defer again.Stop()
-	for {
-		ready, err := drillable(r.published.Load(), o.Force)
-		if ready || err != nil {
-			return err
-		}
-		select {
-		case <-events:
-		case <-again.C:
-		case <-r.done:
-			return ErrNotRunning
-		case <-ctx.Done():
-			return context.Cause(ctx)
-		}
-	}
-}
-
-var (
-	errHeld   = errors.New("the role is held")
-	errPaused = errors.New("the role is paused")
-)
-
-func drillable(status *RoleStatus, force bool) (bool, error) {
-	if status.State == RoleHeld {
-		return false, fmt.Errorf("%w: %s", errHeld, status.Why)
-	}
-	if status.Pause != nil && (!force || status.State == RolePaused) {
-		return false, fmt.Errorf("%w: %s", errPaused, strings.TrimPrefix(status.Why, "paused: "))
-	}
-	if status.State != RoleLed {
-		return false, nil
-	}
-	for _, w := range status.Workers {
-		if w.State == WorkerStandby && w.Ready {
-			return true, nil
-		}
-	}
-	return force, nil
 }

@@ -100,6 +100,8 @@ type RoleStatus struct {
 	versions   []string // of the settings with which each worker was started
 	hookErrors []string // last failure per hook, as the queue saw it
 	hookHangs  []int    // calls that did not return in time, as the queue saw it
+
+	comeback time.Duration // the longest wait for a standby that is started again
 }
 
 // Budget is how many failovers a role may have within a time, and has had. What

@@ -97,6 +97,7 @@ func (r *roleLoop) publish() {
 		Name: r.config.Name, State: s.shown(), Why: s.why, Epoch: s.epoch, Segment: s.segment,
 		Workers: make([]WorkerStatus, 0, len(s.workers)), LastFailover: s.last, hooks: r.config.Hooks, hookErrors: s.hookErrors, hookHangs: s.hookHangs,
 		Closing: s.phase >= phaseClosing && !s.reopening, Protection: s.protection(), UnderWay: s.underWay(), ReloadFailed: s.reloadFailed,
+		comeback: comeback(&s.policy.RoleConfig),
 	}
 	status.Term = max(s.owner.term, s.active.term)
 	if status.Term != 0 {

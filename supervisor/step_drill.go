@@ -198,13 +198,21 @@ func (t *turn) mend() {
 	}
 }
 
-// watchDrill ends a drill after which nobody may lead by itself: in a role that
-// is paused or held there is nothing to wait for. Of a fault that leaves the
-// process alive the time goes by in which it would have been found.
+// watchDrill ends a drill after which nobody leads by itself: in a role that is
+// paused or held, or all of whose workers are down, there is nothing to wait for.
+// Of a fault that leaves the process alive the time goes by in which it would
+// have been found.
 func (t *turn) watchDrill() {
 	s := &t.s
 	d := s.drill
-	if d == nil || d.zero == 0 || !s.standsStill() || s.owner.pid != 0 && s.owner.term > d.term {
+	if d == nil || d.zero == 0 {
+		return
+	}
+	if s.allDown() {
+		t.giveUpDrill(fmt.Errorf("%w, and nobody will by itself: %s", ErrNoTakeover, t.whyAllDown()))
+		return
+	}
+	if !s.standsStill() || s.owner.pid != 0 && s.owner.term > d.term {
 		return
 	}
 	then := fmt.Sprintf("`standbyd failover %s` makes a standby lead", s.policy.Name)

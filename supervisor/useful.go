@@ -3,7 +3,6 @@ package supervisor
 import (
 	"cmp"
 	"fmt"
-	"strings"
 	"time"
 )
 
@@ -133,14 +132,11 @@ func (t *turn) whyNobody() string {
 	default:
 		return noneJoins
 	}
-	if n := len(reasons) - fewReasons; n > 0 {
-		reasons = append(reasons[:fewReasons], fmt.Sprintf("and %d more", n)) // each has its own
-	}
 	switch {
 	case len(reasons) == 0:
 		return "no worker is ready yet"
 	case ready > 0:
-		return "no ready worker could lead: " + strings.Join(reasons, "; ")
+		return "no ready worker could lead: " + fewOf(reasons)
 	}
-	return "no worker is ready: " + strings.Join(reasons, "; ")
+	return "no worker is ready: " + fewOf(reasons)
 }

@@ -83,6 +83,7 @@ type drilling struct {
 	probe *probe // nil without --probe
 
 	hit    *supervisor.DrillHit // of the round under way
+	waits  string               // what the next round waits for, if that takes long
 	rounds []round
 	failed error // of the output
 }
@@ -127,6 +128,7 @@ func (d *drilling) run(ctx context.Context, request api.DrillRequest) error {
 		done <- client.Drill(own, request, api.DrillProgress{
 			Hit:    func(h supervisor.DrillHit) { events <- func() { d.begun(h) } },
 			Record: func(r supervisor.Record) { events <- func() { d.over(own, r) } },
+			Waits:  func(w supervisor.DrillWait) { events <- func() { d.waits = w.For } },
 		})
 	}()
 	show := newProgress(d.stderr)
@@ -178,12 +180,14 @@ func (d *drilling) show(p *progress, stopping bool) {
 		p.line(fmt.Sprintf("round %d of %d: interrupted; waits for the next leader all the same, so that the role is left whole", n, d.count))
 	case d.hit != nil:
 		p.line(fmt.Sprintf("round %d of %d: %s %s, waits for the next leader", n, d.count, d.hit.Fault, whom(d.hit.Worker, d.hit.PID)))
+	case d.waits != "":
+		p.line(fmt.Sprintf("round %d of %d: waits for a ready standby: %s", n, d.count, d.waits))
 	case n > 1 && p.terminal: // elsewhere the rounds tell enough
 		p.line(fmt.Sprintf("round %d of %d: waits for the interval, and for a ready standby", n, d.count))
 	}
 }
 
-func (d *drilling) begun(h supervisor.DrillHit) { d.hit = &h }
+func (d *drilling) begun(h supervisor.DrillHit) { d.hit, d.waits = &h, "" }
 
 // over reports a round.
 func (d *drilling) over(ctx context.Context, r supervisor.Record) {

@@ -37,17 +37,14 @@ func inVain(r supervisor.RoleStatus, what string, until time.Time) (why string, 
 		}
 		var all []string
 		for _, w := range r.Workers {
-			if w.Unseated {
-				all = append(all, seatless(w))
-				continue
-			}
-			if !down(w) {
+			switch {
+			case w.Unseated:
+			case !down(w):
 				return "", time.Time{}
-			}
-			if !w.StaysStopped {
+			case !w.StaysStopped:
 				comes(w.RetryAt)
 			}
-			all = append(all, whyDown(w))
+			all = append(all, w.WhyDown())
 		}
 		if len(all) > 0 {
 			if len(all) > 2 {
@@ -62,26 +59,13 @@ func inVain(r supervisor.RoleStatus, what string, until time.Time) (why string, 
 			if !w.StaysStopped {
 				comes(w.RetryAt)
 			}
-			return whyDown(w), at
+			return w.WhyDown(), at
 		}
 		if what == "ready" && w.Unseated {
-			return seatless(w), at
+			return w.WhyDown(), at
 		}
 	}
 	return "", at
-}
-
-// seatless is said of a program that only says that it is ready.
-func seatless(w supervisor.WorkerStatus) string {
-	return w.Name + " is ready and takes no seat in the segment, so it never leads: does the program use package coord? (docs/worker-contract.md)"
-}
-
-func whyDown(w supervisor.WorkerStatus) string {
-	text := join(fmt.Sprintf("%s is %s", w.Name, w.State), w.Why)
-	if !w.StaysStopped {
-		text += fmt.Sprintf("; `standbyd start %s` tries at once", w.Name)
-	}
-	return text
 }
 
 // notByItself is the error of a wait in vain. At is when it may come after all,

@@ -51,10 +51,10 @@ func TestWaitInVain(t *testing.T) {
 		"starting": {unled(supervisor.RoleStarting, func(r *supervisor.RoleStatus) {
 			r.Workers[0] = supervisor.WorkerStatus{State: supervisor.WorkerStopped}
 		}), "leader", limit, "", time.Time{}},
-		"all stopped":                   {unled(supervisor.RoleStopped, func(r *supervisor.RoleStatus) { r.Workers[0] = stopped }), "leader", time.Time{}, "kv-1 is stopped: was stopped", time.Time{}},
+		"all stopped":                   {unled(supervisor.RoleStopped, func(r *supervisor.RoleStatus) { r.Workers[0] = stopped }), "leader", time.Time{}, "kv-1 was stopped; `standbyd start kv-1` starts it", time.Time{}},
 		"all failed":                    {unled(supervisor.RoleStarting, func(r *supervisor.RoleStatus) { r.Workers[0] = failed(&late) }), "leader", limit, "standbyd start kv-1", late},
 		"stopped with its supervisor":   {unled(supervisor.RoleStopped, func(r *supervisor.RoleStatus) { r.Workers[0], r.Closing = stopped, true }), "leader", limit, "", time.Time{}},
-		"a standby stopped, for ready":  {led(stopped), "ready", time.Time{}, "kv-1 is stopped", time.Time{}},
+		"a standby stopped, for ready":  {led(stopped), "ready", time.Time{}, "kv-1 was stopped", time.Time{}},
 		"a standby failed":              {led(failed(&late)), "ready", limit, "kv-1 is failed: ended; `standbyd start kv-1`", late},
 		"a standby failed, soon tried":  {led(failed(&soon)), "ready", limit, "", time.Time{}},
 		"a standby failed, no limit":    {led(failed(&late)), "ready", time.Time{}, "", time.Time{}},

@@ -139,6 +139,8 @@ func (c *Client) Drill(ctx context.Context, r DrillRequest, p DrillProgress) err
 			p.Hit(*line.Hit)
 		case line.Record != nil && p.Record != nil:
 			p.Record(*line.Record)
+		case line.Waits != nil && p.Waits != nil:
+			p.Waits(*line.Waits)
 		case line.Done:
 			return nil
 		}

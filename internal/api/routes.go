@@ -45,7 +45,7 @@ var routes = []route{
 		[]parameter{{"role", "the role", true, "string"}, {"to", "the worker that is named", false, "string"}}, nil, supervisor.Ranking{}, false},
 
 	{"POST", "/v1/signal", "Send a signal to the process of a worker.", func(s *Server) http.HandlerFunc { return s.signal }, nil, SignalRequest{}, SignalSent{}, false},
-	{"POST", "/v1/drill", "Break the leader and measure; a line when the fault was caused, one for each record, and one at the end.",
+	{"POST", "/v1/drill", "Break the leader and measure; a line when the fault was caused, one for each record, one when the next round has to wait, and one at the end.",
 		func(s *Server) http.HandlerFunc { return s.drill }, nil, DrillRequest{}, drillLine{}, true},
 	{"POST", "/v1/switchover", "Let another worker lead, after the leader has drained.",
 		func(s *Server) http.HandlerFunc { return s.change(s.backend.Switchover) }, nil, ChangeRequest{}, supervisor.Record{}, false},

@@ -211,10 +211,11 @@ func (s *Server) ack(w http.ResponseWriter, r *http.Request) {
 }
 
 type drillLine struct {
-	Hit    *supervisor.DrillHit `json:"hit,omitempty"`
-	Record *supervisor.Record   `json:"record,omitempty"`
-	Error  *failure             `json:"error,omitempty"`
-	Done   bool                 `json:"done,omitempty"`
+	Hit    *supervisor.DrillHit  `json:"hit,omitempty"`
+	Record *supervisor.Record    `json:"record,omitempty"`
+	Waits  *supervisor.DrillWait `json:"waits,omitempty"`
+	Error  *failure              `json:"error,omitempty"`
+	Done   bool                  `json:"done,omitempty"`
 }
 
 func (s *Server) drill(w http.ResponseWriter, r *http.Request) {
@@ -229,6 +230,7 @@ func (s *Server) drill(w http.ResponseWriter, r *http.Request) {
 		Fault: request.Fault, Count: request.Count, Force: request.Force,
 		Interval: time.Duration(request.IntervalMS) * time.Millisecond,
 		Hit:      func(hit supervisor.DrillHit) { out.line(drillLine{Hit: &hit}) },
+		Waits:    func(wait supervisor.DrillWait) { out.line(drillLine{Waits: &wait}) },
 	}, func(record supervisor.Record) { out.line(drillLine{Record: &record}) })
 	switch {
 	case err == nil:

@@ -76,6 +76,9 @@ func (p *puppet) Signal(_ context.Context, target string, sig syscall.Signal) (w
 func (p *puppet) Drill(ctx context.Context, role string, o supervisor.DrillOptions, each func(supervisor.Record)) ([]supervisor.Record, error) {
 	p.drilled = o
 	for i := range o.Count {
+		if i > 0 && o.Waits != nil {
+			o.Waits(supervisor.DrillWait{Role: role, Round: i + 1, For: "kv-1 is starting"})
+		}
 		o.Hit(supervisor.DrillHit{Role: role, Term: uint64(i), ZeroMono: 5})
 		each(supervisor.Record{Role: role, Term: uint64(i)})
 	}
@@ -231,8 +234,9 @@ func TestRoundTrips(t *testing.T) {
 	err := c.Drill(ctx, DrillRequest{Role: "kv", Fault: "stop", Count: 2, IntervalMS: 20, Force: true}, DrillProgress{
 		Hit:    func(h supervisor.DrillHit) { told = append(told, fmt.Sprint("hit ", h.Term, h.ZeroMono)) },
 		Record: func(r supervisor.Record) { told = append(told, fmt.Sprint("record ", r.Term)) },
+		Waits:  func(w supervisor.DrillWait) { told = append(told, fmt.Sprint("waits ", w.Round, w.For)) },
 	})
-	if err != nil || !reflect.DeepEqual(told, []string{"hit 0 5", "record 0", "hit 1 5", "record 1"}) {
+	if err != nil || !reflect.DeepEqual(told, []string{"hit 0 5", "record 0", "waits 2 kv-1 is starting", "hit 1 5", "record 1"}) {
 		t.Errorf("Drill: %q, %v", told, err)
 	}
 	if o := p.drilled; o.Fault != supervisor.FaultStop || o.Count != 2 || o.Interval != 20*time.Millisecond || !o.Force {

@@ -59,8 +59,9 @@ type SignalSent struct {
 
 // DrillProgress is told what a drill does, as it does it; nil functions are allowed.
 type DrillProgress struct {
-	Hit    func(supervisor.DrillHit) // the fault was caused
-	Record func(supervisor.Record)   // the round is over
+	Hit    func(supervisor.DrillHit)  // the fault was caused
+	Record func(supervisor.Record)    // the round is over
+	Waits  func(supervisor.DrillWait) // the next one cannot begin yet
 }
 
 // DrillRequest asks for failovers. The zero value of each field is the
