@@ -234,7 +234,7 @@ func TestRoundTrips(t *testing.T) {
 	err := c.Drill(ctx, DrillRequest{Role: "kv", Fault: "stop", Count: 2, IntervalMS: 20, Force: true}, DrillProgress{
 		Hit:    func(h supervisor.DrillHit) { told = append(told, fmt.Sprint("hit ", h.Term, h.ZeroMono)) },
 		Record: func(r supervisor.Record) { told = append(told, fmt.Sprint("record ", r.Term)) },
-		Waits:  func(w supervisor.DrillWait) { told = append(told, fmt.Sprint("waits ", w.Round, w.For)) },
+		Waits:  func(w supervisor.DrillWait) { told = append(told, fmt.Sprint("waits ", w.Round, " ", w.For)) },
 	})
 	if err != nil || !reflect.DeepEqual(told, []string{"hit 0 5", "record 0", "waits 2 kv-1 is starting", "hit 1 5", "record 1"}) {
 		t.Errorf("Drill: %q, %v", told, err)
