@@ -1,6 +1,7 @@
 package supervisor
 
 import (
+	"cmp"
 	"fmt"
 	"os"
 	"slices"
@@ -93,7 +94,7 @@ func (r *roleLoop) living(list workersFile) (found []adoptee) {
 		if err != nil {
 			if now, oerr := proc.Of(w.Identity.PID); oerr == nil && now != w.Identity {
 				r.emit(Event{Type: EventWarning, Worker: w.Name, PID: w.Identity.PID,
-					Text: fmt.Sprintf("pid %d is not ours any more (it started at another time): left alone", w.Identity.PID)})
+					Text: "this pid is not ours any more (it started at another time): left alone"})
 			}
 			continue
 		}
@@ -123,27 +124,54 @@ func (r *roleLoop) end(p *launch.Process) {
 	select {
 	case <-p.Done():
 	case <-time.After(endWait):
-		r.emit(Event{Type: EventWarning, PID: p.Identity().PID, Text: fmt.Sprintf("pid %d was killed and does not end", p.Identity().PID)})
+		r.emit(Event{Type: EventWarning, PID: p.Identity().PID, Text: "was killed and does not end"})
 	}
 	p.Close()
 }
 
-// endStrays ends processes of the role that are on no list.
+// endStrays ends processes of the role that are on no list, and that none of
+// the living workers has started.
 func (r *roleLoop) endStrays(living []adoptee) {
 	known := func(id proc.Identity) bool {
 		return slices.ContainsFunc(living, func(w adoptee) bool { return w.Identity == id })
 	}
-	r.endUnknown("", "was started for this role and is on no list: ended", known)
+	found := strays(r.paths.dir, "", known)
+	if len(found) == 0 {
+		return
+	}
+	inGroup := make([][]int, len(living))
+	for i, w := range living {
+		if c := r.sup.groups.ours(r.config.Name, w.Cgroup); c != nil {
+			inGroup[i], _ = c.PIDs()
+		}
+	}
+	found = slices.DeleteFunc(found, func(id proc.Identity) bool {
+		for i, w := range living {
+			if slices.Contains(inGroup[i], id.PID) || descends(id, w.Identity, w.Name, r.seg.seg.Path()) {
+				return true
+			}
+		}
+		return false
+	})
+	r.endAll(found, "", "was started for this role and is on no list: ended")
 }
 
-// endUnknown ends what strays finds, and says so. Safe for any goroutine.
-func (r *roleLoop) endUnknown(worker, why string, known func(proc.Identity) bool) {
-	for _, id := range strays(r.paths.dir, worker, known) {
+// endLeft ends what a process of a worker left outside its process group.
+// Safe for any goroutine.
+func (r *roleLoop) endLeft(worker string) {
+	nobody := func(proc.Identity) bool { return false }
+	r.endAll(strays(r.paths.dir, worker, nobody), worker, "was left behind by "+worker+" outside its process group: ended")
+}
+
+// endAll ends processes, and says so. Safe for any goroutine.
+func (r *roleLoop) endAll(found []proc.Identity, worker, why string) {
+	for _, id := range found {
 		p, err := launch.Adopt(id)
 		if err != nil {
 			continue
 		}
-		r.emit(Event{Type: EventWarning, Worker: worker, PID: id.PID, Text: fmt.Sprintf("pid %d %s", id.PID, why)})
+		program, _ := programOf(id.PID)
+		r.emit(Event{Type: EventWarning, Worker: worker, PID: id.PID, Text: cmp.Or(program, "a process") + " " + why})
 		r.end(p)
 	}
 }

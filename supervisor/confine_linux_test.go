@@ -78,7 +78,7 @@ func TestSettingsWithoutTheStage(t *testing.T) {
 	} {
 		c := newConfig(t, "good")
 		set(&c.Roles[0])
-		b, err := json.Marshal(told{c.RuntimeDir, c.StateDir, c.Roles, c.Env})
+		b, err := json.Marshal(told{c.RuntimeDir, c.StateDir, c.Roles, c.Env, c.Cgroups})
 		if err != nil {
 			t.Fatal(err)
 		}

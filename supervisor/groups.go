@@ -130,7 +130,7 @@ func (s *Supervisor) sweepGroups() {
 					continue
 				}
 				if pids, _ := c.PIDs(); len(pids) > 0 {
-					s.bus.publish(Event{Type: EventWarning, Role: role, PID: pids[0], Text: "left behind in " + dir + " by an earlier supervisor, ended: " + describePIDs(pids)})
+					s.bus.publish(Event{Type: EventWarning, Role: role, Text: "left behind in " + dir + " by an earlier supervisor, ended: " + describePIDs(pids)})
 				}
 				if err := endGroup(c, endWait); err != nil {
 					s.bus.publish(Event{Type: EventWarning, Role: role, Text: err.Error()})
@@ -254,13 +254,21 @@ func describePIDs(pids []int) string {
 	list := make([]string, 0, len(pids))
 	for _, pid := range pids {
 		text := fmt.Sprintf("pid %d", pid)
-		if b, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/stat"); err == nil {
-			open, end := bytes.IndexByte(b, '('), bytes.LastIndexByte(b, ')')
-			if open >= 0 && end > open && len(b) > end+2 {
-				text += fmt.Sprintf(" (%s, state %c)", printable(string(b[open+1:end])), b[end+2])
-			}
+		if program, state := programOf(pid); program != "" {
+			text += fmt.Sprintf(" (%s, state %s)", program, state)
 		}
 		list = append(list, text)
 	}
 	return strings.Join(list, ", ")
+}
+
+// programOf is the name of what a process executes, and its state; both are
+// empty where that cannot be seen.
+func programOf(pid int) (program, state string) {
+	b, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/stat")
+	open, end := bytes.IndexByte(b, '('), bytes.LastIndexByte(b, ')')
+	if err != nil || open < 0 || end < open || len(b) <= end+2 {
+		return "", ""
+	}
+	return printable(string(b[open+1 : end])), string(b[end+2])
 }

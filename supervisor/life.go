@@ -244,7 +244,7 @@ func (r *roleLoop) bury(e doBury) {
 		<-l.opened
 		// Children in groups of their own escaped the kill. They tell by their
 		// environment whose they are; the worker's next process comes later.
-		r.endUnknown(name, "was left behind by "+name+" outside its process group: ended", func(proc.Identity) bool { return false })
+		r.endLeft(name)
 		r.endGroupOf(name, id, l.group)
 		words := lastWords(out)
 		exit := exitOf(l)

@@ -346,6 +346,7 @@ type told struct {
 	RuntimeDir, StateDir string
 	Roles                []RoleConfig
 	Env                  []string
+	Cgroups              CgroupMode
 }
 
 func superviseAsTold(path string) int {
@@ -359,7 +360,7 @@ func superviseAsTold(path string) int {
 		fmt.Fprintln(os.Stderr, err)
 		return 2
 	}
-	sup, err := New(Config{RuntimeDir: c.RuntimeDir, StateDir: c.StateDir, Roles: c.Roles, Env: c.Env})
+	sup, err := New(Config{RuntimeDir: c.RuntimeDir, StateDir: c.StateDir, Roles: c.Roles, Env: c.Env, Cgroups: c.Cgroups})
 	if err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		return 2
@@ -388,7 +389,7 @@ func (d *daemon) kill() {
 // ended with the test.
 func apart(t *testing.T, c Config) *daemon {
 	t.Helper()
-	b, err := json.Marshal(told{c.RuntimeDir, c.StateDir, c.Roles, c.Env})
+	b, err := json.Marshal(told{c.RuntimeDir, c.StateDir, c.Roles, c.Env, c.Cgroups})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -5,6 +5,7 @@ package supervisor
 import (
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
 
 	"golang.org/x/sys/unix"
@@ -50,6 +51,16 @@ func strays(roleDir, worker string, known func(proc.Identity) bool) []proc.Ident
 		found = append(found, id)
 	}
 	return found
+}
+
+// descends tells whether a stray was started by that worker, or by one of its
+// descendants, also if all in between have ended: it carries the worker's pid,
+// and started after it, as nothing did that an earlier process with this pid
+// has left.
+func descends(id, worker proc.Identity, name, segment string) bool {
+	env := environOf(id.PID)
+	return env["STANDBYD_PID"] == strconv.Itoa(worker.PID) && env["STANDBYD_WORKER"] == name && env["STANDBYD_SEGMENT"] == segment &&
+		id.Boot == worker.Boot && id.PIDNS == worker.PIDNS && id.Start >= worker.Start
 }
 
 // belongs: the process, the leader of its group, or one of its ancestors is a

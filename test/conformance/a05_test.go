@@ -63,7 +63,7 @@ command = [$PLUGIN, "$DIR/told"]
 	d.listed()
 	for i, s := range strangers {
 		s.unharmed(d)
-		if i < 2 && !strings.Contains(d.output.String(), fmt.Sprintf("pid %d is not ours any more (it started at another time)", s.id.PID)) {
+		if i < 2 && !strings.Contains(d.output.String(), fmt.Sprintf("(pid %d): this pid is not ours any more (it started at another time)", s.id.PID)) {
 			t.Errorf("it is not said that pid %d is another process", s.id.PID)
 		}
 	}
