@@ -130,7 +130,7 @@ func (s *Supervisor) sweepGroups() {
 					continue
 				}
 				if pids, _ := c.PIDs(); len(pids) > 0 {
-					s.bus.publish(Event{Type: EventWarning, Role: role, Text: "left behind in " + dir + " by an earlier supervisor, ended: " + describePIDs(pids)})
+					s.bus.publish(Event{Type: EventWarning, Role: role, PID: pids[0], Text: "left behind in " + dir + " by an earlier supervisor, ended: " + describePIDs(pids)})
 				}
 				if err := endGroup(c, endWait); err != nil {
 					s.bus.publish(Event{Type: EventWarning, Role: role, Text: err.Error()})
