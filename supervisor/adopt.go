@@ -32,7 +32,7 @@ func (r *roleLoop) open() (adopted bool, err error) {
 		r.emit(Event{Type: EventWarning, Text: lerr.Error()})
 	}
 	r.st.generation = list.Generation // the next one is above it
-	living := r.living(list)
+	living, ended := r.living(list), []adoptee(nil)
 	if len(living) > 0 {
 		if err := r.reuse(list); err != nil {
 			pids := make([]int, 0, len(living))
@@ -44,7 +44,7 @@ func (r *roleLoop) open() (adopted bool, err error) {
 				r.end(w.process)
 				r.endGroupOf(w.Name, w.Identity, r.sup.groups.ours(r.config.Name, w.Cgroup))
 			}
-			living = nil
+			living, ended = nil, living
 		}
 	}
 	r.endStrays(living)
@@ -61,6 +61,10 @@ func (r *roleLoop) open() (adopted bool, err error) {
 		r.st.sockets = true
 		if err := r.furnish(); err != nil {
 			return false, err
+		}
+		led := r.ledLastIn(list.Segment)
+		for _, w := range list.Workers {
+			r.recordEnd(w, led(w.Identity.PID), slices.ContainsFunc(ended, func(e adoptee) bool { return e.Identity == w.Identity }))
 		}
 		if err := r.newSegment(); err != nil {
 			return false, err
@@ -217,15 +221,22 @@ func (r *roleLoop) takeOver(list workersFile) {
 	// The keeper of the folders tells what is wrong with it for as long as it is.
 	_ = r.sup.keep.Load().found(r.config.Name, s.generation)
 	at := now()
+	led := func(int) bool { return false }
+	r.touch(func(u *segmentUse) { led = ledLast(u.election) })
 	for _, w := range list.Workers {
-		if w.Index < len(s.workers) && s.workers[w.Index].pid != w.Identity.PID {
-			// It ended while nobody watched: its next start is a restart.
-			gone := &s.workers[w.Index]
-			gone.past = append(gone.past, w.Identity.PID)
-			if gone.pid == 0 && !gone.extra {
-				gone.restarts, gone.lastExit = w.Restarts, &Exit{At: at.Wall, PID: w.Identity.PID}
-				gone.lot, gone.why = lotBackoff, "ended while no supervisor ran"
-			}
+		if w.Index < len(s.workers) && s.workers[w.Index].pid == w.Identity.PID {
+			continue
+		}
+		// It ended while nobody watched: its next start is a restart.
+		exit := r.recordEnd(w, led(w.Identity.PID), false)
+		if w.Index >= len(s.workers) {
+			continue
+		}
+		gone := &s.workers[w.Index]
+		gone.past = append(gone.past, w.Identity.PID)
+		if gone.pid == 0 && !gone.extra {
+			gone.restarts, gone.lastExit = w.Restarts, exit
+			gone.lot, gone.why = lotBackoff, "ended while no supervisor ran"
 		}
 	}
 	r.touch(func(u *segmentUse) {

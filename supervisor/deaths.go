@@ -29,8 +29,11 @@ type Death struct {
 	UptimeMS int64     `json:"uptime_ms"`
 	Leader   bool      `json:"leader"` // it led, or held the lease
 	// Ill: standbyd ended it for its health or its watchdog, as Cause says.
-	Ill   bool     `json:"ill,omitempty"`
-	Lines []string `json:"lines"` // the last ones that it printed, oldest first
+	Ill bool `json:"ill,omitempty"`
+	// Unseen: nobody watched it end. At is when that was noticed, and the
+	// uptime is at most UptimeMS.
+	Unseen bool     `json:"unseen,omitempty"`
+	Lines  []string `json:"lines"` // the last ones that it printed, oldest first
 }
 
 // deathLog is the file with the deaths of one worker, one JSON object a line,

@@ -70,12 +70,15 @@ func workerBlock(b *bytes.Buffer, w supervisor.WorkerStatus, deaths []supervisor
 		b.WriteString("  no deaths are known\n")
 	}
 	for _, d := range deaths {
-		led := ""
+		led, after := "", "after"
 		if d.Leader {
 			led = ", leading"
 		}
+		if d.Unseen {
+			after = "after at most"
+		}
 		up := (time.Duration(d.UptimeMS) * time.Millisecond).Round(time.Millisecond)
-		fmt.Fprintf(b, "  %s  pid %d, after %s%s: %s\n", d.At.Local().Format(timeLayout), d.PID, up, led, oneLine(d.Cause))
+		fmt.Fprintf(b, "  %s  pid %d, %s %s%s: %s\n", d.At.Local().Format(timeLayout), d.PID, after, up, led, oneLine(d.Cause))
 		for _, line := range d.Lines {
 			fmt.Fprintf(b, "      %s\n", p.as(faint, line))
 		}
