@@ -78,6 +78,9 @@ func (s *Supervisor) Drill(ctx context.Context, roleName string, o DrillOptions,
 	if !slices.Contains(Faults, o.Fault) {
 		return nil, fmt.Errorf("drill %s: there is no fault %q: say kill, stop, hang or exit", roleName, o.Fault)
 	}
+	if o.Count < 0 || o.Interval < 0 {
+		return nil, fmt.Errorf("drill %s: %d rounds with %v between them: neither may be below 0", roleName, o.Count, o.Interval)
+	}
 	if o.Count == 0 {
 		o.Count = 1
 	}

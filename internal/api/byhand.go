@@ -3,7 +3,6 @@ package api
 import (
 	"context"
 	"net/http"
-	"time"
 
 	"github.com/standbyd/standbyd/supervisor"
 )
@@ -24,10 +23,15 @@ func (s *Server) byHand(verb string, do func(ctx context.Context, target string)
 		if !ok {
 			return
 		}
+		limit, err := millis("limit_ms", request.LimitMS)
+		if err != nil {
+			fail(w, err)
+			return
+		}
 		ctx, cancel := s.untilClosing(r.Context())
 		defer cancel()
-		if request.LimitMS > 0 {
-			limited, stop := context.WithTimeoutCause(ctx, time.Duration(request.LimitMS)*time.Millisecond, supervisor.ErrTimedOut)
+		if limit > 0 {
+			limited, stop := context.WithTimeoutCause(ctx, limit, supervisor.ErrTimedOut)
 			defer stop()
 			ctx = limited
 		}

@@ -2,10 +2,8 @@ package api
 
 import (
 	"context"
-	"fmt"
 	"net/http"
 	"net/url"
-	"time"
 
 	"github.com/standbyd/standbyd/supervisor"
 )
@@ -36,11 +34,12 @@ func (s *Server) pause(w http.ResponseWriter, r *http.Request) {
 	if !ok {
 		return
 	}
-	if request.ForMS < 0 {
-		fail(w, fmt.Errorf("%w: a pause of %d ms", ErrBadRequest, request.ForMS))
+	length, err := millis("for_ms", request.ForMS)
+	if err != nil {
+		fail(w, err)
 		return
 	}
-	paused, err := s.backend.Pause(r.Context(), request.Role, time.Duration(request.ForMS)*time.Millisecond)
+	paused, err := s.backend.Pause(r.Context(), request.Role, length)
 	answerOr(w, paused, err)
 }
 

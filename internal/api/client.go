@@ -11,6 +11,7 @@ import (
 	"net/http"
 	"net/url"
 	"os"
+	"slices"
 	"strconv"
 	"syscall"
 	"time"
@@ -288,7 +289,7 @@ func (c *Client) stream(ctx context.Context, method, path string, query url.Valu
 	defer response.Body.Close()
 	var failed struct{ Error failure }
 	raw, _ := io.ReadAll(io.LimitReader(response.Body, maxRequest))
-	if json.Unmarshal(raw, &failed) != nil || failed.Error.Code == "" {
+	if json.Unmarshal(raw, &failed) != nil || slices.Contains([]string{"", codeNoPath, codeBadMethod}, failed.Error.Code) {
 		return nil, fmt.Errorf("%s: standbyd answered %s; is it another version?", path, response.Status)
 	}
 	return nil, failed.Error.err()

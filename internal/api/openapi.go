@@ -51,7 +51,7 @@ func document() object {
 		"info": object{
 			"title":       "standbyd control interface",
 			"version":     "1",
-			"description": "HTTP over the unix socket RUNTIME_DIR/standbyd.sock, for root, the daemon's own user, and the control group. Probes and metrics are in metrics.md.",
+			"description": "HTTP over the unix socket RUNTIME_DIR/standbyd.sock, for root, the daemon's own user, and the control group. Fields, parameters and values that are not described here are refused with 400, and nothing is done. Probes and metrics are in metrics.md.",
 		},
 		"paths":      paths,
 		"components": object{"schemas": s.known},

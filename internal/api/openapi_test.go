@@ -8,6 +8,7 @@ import (
 	"io"
 	"net/http"
 	"net/http/httptest"
+	"net/url"
 	"os"
 	"reflect"
 	"strings"
@@ -74,7 +75,13 @@ func TestEveryAnswerIsAsDocumented(t *testing.T) {
 			}
 			body = bytes.NewReader(b)
 		}
-		request, err := http.NewRequestWithContext(t.Context(), r.method, server.URL+r.path+"?target=kv/1", body)
+		query := url.Values{}
+		for _, p := range r.query {
+			if p.required {
+				query.Set(p.name, "kv/1")
+			}
+		}
+		request, err := http.NewRequestWithContext(t.Context(), r.method, server.URL+r.path+"?"+query.Encode(), body)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -8,7 +8,8 @@ import (
 )
 
 // probes adds what load balancers and monitors ask: 200 if it is so and 503 if
-// not, to GET and HEAD. A role that does not exist is a 404.
+// not, to GET and HEAD. A role that does not exist is a 404, and a parameter
+// that is not meant there a 400, for the answer would be to another question.
 //
 //	/leader?role=kv               somebody leads kv
 //	/leader?role=kv&worker=kv-0   kv-0 leads it
@@ -18,9 +19,10 @@ import (
 //	/metrics                      Prometheus metrics
 func (s *Server) probes(mux *http.ServeMux) {
 	mux.HandleFunc("GET /live", func(w http.ResponseWriter, _ *http.Request) { verdict(w, true, "standbyd answers") })
-	mux.HandleFunc("GET /ready", s.ready)
-	mux.HandleFunc("GET /leader", s.probe(supervisor.WorkerLeader, "leads"))
-	mux.HandleFunc("GET /standby", s.probe(supervisor.WorkerStandby, "stands by"))
+	role, worker := parameter{"role", "the role", false, "string"}, parameter{"worker", "the worker", false, "string"}
+	mux.HandleFunc("GET /ready", asked([]parameter{role}, s.ready))
+	mux.HandleFunc("GET /leader", asked([]parameter{role, worker}, s.probe(supervisor.WorkerLeader, "leads")))
+	mux.HandleFunc("GET /standby", asked([]parameter{role, worker}, s.probe(supervisor.WorkerStandby, "stands by")))
 	if s.Metrics != nil {
 		mux.Handle("GET /metrics", s.Metrics)
 	}
@@ -31,7 +33,7 @@ func (s *Server) probes(mux *http.ServeMux) {
 func (s *Server) Probes() http.Handler {
 	mux := http.NewServeMux()
 	s.probes(mux)
-	return mux
+	return told(mux)
 }
 
 func verdict(w http.ResponseWriter, yes bool, format string, args ...any) {
@@ -72,7 +74,7 @@ func (s *Server) probe(state supervisor.WorkerState, word string) http.HandlerFu
 			name = roles[0].Name
 		}
 		if name == "" {
-			fail(w, fmt.Errorf("%w: say which role: %s?role=NAME", ErrBadRequest, r.URL.Path))
+			fail(w, badRequest(fmt.Sprintf("say which role: %s?role=NAME", r.URL.Path)))
 			return
 		}
 		for _, role := range roles {

@@ -9,6 +9,7 @@ import (
 	"net"
 	"net/http"
 	"os"
+	"slices"
 	"strconv"
 	"strings"
 	"syscall"
@@ -120,12 +121,12 @@ func (s *Server) handler() http.Handler {
 	mux := http.NewServeMux()
 	for _, r := range routes {
 		if h := r.handler(s); h != nil {
-			mux.HandleFunc(r.method+" "+r.path, h)
+			mux.HandleFunc(r.method+" "+r.path, asked(r.query, h))
 		}
 	}
-	mux.HandleFunc("GET /v1/openapi.json", func(w http.ResponseWriter, _ *http.Request) { answer(w, document()) })
+	mux.HandleFunc("GET /v1/openapi.json", asked(nil, func(w http.ResponseWriter, _ *http.Request) { answer(w, document()) }))
 	s.probes(mux)
-	return mux
+	return told(mux)
 }
 
 // How a table is asked for.
@@ -151,12 +152,12 @@ func (s *Server) status(w http.ResponseWriter, r *http.Request) {
 	case table == "":
 		answer(w, snapshot)
 	case s.Table == nil:
-		fail(w, fmt.Errorf("%w: there are no tables here", ErrBadRequest))
+		fail(w, badRequest("table: there are no tables here"))
 	case table == tablePlain, table == tableColour:
 		w.Header().Set("Content-Type", "text/plain; charset=utf-8")
 		s.Table(w, snapshot, table == tableColour)
 	default:
-		fail(w, fmt.Errorf("%w: table %q: it is %s or %s", ErrBadRequest, table, tablePlain, tableColour))
+		fail(w, badRequest(fmt.Sprintf("table: there is no %q; there is %s, %s", table, tablePlain, tableColour)))
 	}
 }
 
@@ -223,12 +224,24 @@ func (s *Server) drill(w http.ResponseWriter, r *http.Request) {
 	if !ok {
 		return
 	}
+	interval, err := millis("interval_ms", request.IntervalMS)
+	switch {
+	case err != nil:
+	case request.Count < 0:
+		err = badRequest(fmt.Sprintf("count: %d rounds; at least 1, and 0 is 1", request.Count))
+	case request.Fault != "" && !slices.Contains(supervisor.Faults, request.Fault):
+		err = badRequest(fmt.Sprintf("fault: there is no %q; there is %v", request.Fault, supervisor.Faults))
+	}
+	if err != nil {
+		fail(w, err)
+		return
+	}
 	ctx, cancel := s.untilClosing(r.Context())
 	defer cancel()
 	out := newLines(w)
-	_, err := s.backend.Drill(ctx, request.Role, supervisor.DrillOptions{
+	_, err = s.backend.Drill(ctx, request.Role, supervisor.DrillOptions{
 		Fault: request.Fault, Count: request.Count, Force: request.Force,
-		Interval: time.Duration(request.IntervalMS) * time.Millisecond,
+		Interval: interval,
 		Hit:      func(hit supervisor.DrillHit) { out.line(drillLine{Hit: &hit}) },
 		Waits:    func(wait supervisor.DrillWait) { out.line(drillLine{Waits: &wait}) },
 	}, func(record supervisor.Record) { out.line(drillLine{Record: &record}) })
@@ -244,6 +257,9 @@ func (s *Server) drill(w http.ResponseWriter, r *http.Request) {
 }
 
 func (s *Server) shutdown(w http.ResponseWriter, r *http.Request) {
+	if !nothing(w, r) {
+		return
+	}
 	out := newLines(w)
 	out.line(Stopping{PID: os.Getpid()})
 	s.stop()
@@ -279,16 +295,6 @@ func ParseSignal(s string) (syscall.Signal, error) {
 		return sig, nil
 	}
 	return 0, badRequest(fmt.Sprintf("there is no signal %q; write a name such as TERM or a number such as 15", s))
-}
-
-func decode[T any](w http.ResponseWriter, r *http.Request) (v T, ok bool) {
-	d := json.NewDecoder(http.MaxBytesReader(w, r.Body, maxRequest))
-	d.DisallowUnknownFields()
-	if err := d.Decode(&v); err != nil {
-		fail(w, fmt.Errorf("%w: %w", ErrBadRequest, err))
-		return v, false
-	}
-	return v, true
 }
 
 func answerOr(w http.ResponseWriter, v any, err error) {

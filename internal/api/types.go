@@ -132,6 +132,8 @@ const (
 	codeBadRequest = "bad-request"
 	codeForbidden  = "forbidden"
 	codeConfig     = "config"
+	codeNoPath     = "no-path"
+	codeBadMethod  = "bad-method"
 	codeFailed     = "failed"
 )
 
@@ -140,6 +142,12 @@ var ErrConfig = errors.New("bad config")
 
 // ErrBadRequest: the request itself makes no sense.
 var ErrBadRequest = errors.New("bad request")
+
+// What there is no handler for.
+var (
+	errNoPath    = errors.New("there is no such path")
+	errBadMethod = errors.New("the path has no such method")
+)
 
 // badRequest is an ErrBadRequest whose text says enough by itself.
 type badRequest string
@@ -168,6 +176,8 @@ var kinds = []struct {
 	{codeBadRequest, 400, ErrBadRequest},
 	{codeForbidden, 403, ErrForbidden},
 	{codeConfig, 422, ErrConfig},
+	{codeNoPath, 404, errNoPath},
+	{codeBadMethod, 405, errBadMethod},
 }
 
 // failure is an error on the wire.
