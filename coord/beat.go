@@ -193,8 +193,11 @@ func (m *Member) pass(b *beater, now int64) time.Duration {
 		return m.params.Tick
 	}
 
-	ticked := m.elec.Tick(now)
+	ticked := m.elec.Advance(now)
 	epoch := m.elec.Epoch()
+	if ticked {
+		m.table.WakeHeirs(m.elec.StaleFor(), epoch, m.params.Grace)
+	}
 	if !m.seat.Held() && !m.unseated.Swap(true) {
 		if l := m.current.Load(); l != nil {
 			l.cancel(ErrSeatLost)
@@ -254,8 +257,8 @@ func (m *Member) standing(b *beater, epoch uint64) int {
 	}
 	b.members = m.table.AppendMembers(b.members[:0])
 	me := m.seat.Number()
-	before := place(me, b.members, epoch, m.params.Grace)
-	if before < nearest && !m.nearby.Load() && epoch != b.stirred && contends(me, b.members) {
+	before := heartbeat.Place(me, b.members, epoch, m.params.Grace)
+	if before < heartbeat.Nearest && !m.nearby.Load() && epoch != b.stirred && contends(me, b.members) {
 		b.stirred = epoch // once: the stir is an event of this goroutine, too
 		m.stir()
 	}

@@ -251,11 +251,8 @@ func (m *Member) sleep(count uint32, d time.Duration) {
 // supervisor, or by their own beat goroutine once they are among the first.
 func (m *Member) near(in bool) bool {
 	all := m.detect.pidfd && m.detect.tick
-	return !all || in && m.before() < nearest
+	return !all || in && m.before() < heartbeat.Nearest
 }
-
-// nearest is how many candidates the owner's death wakes.
-const nearest = 2
 
 // race tells the others whether this member would claim now.
 func (m *Member) race(in bool) {
@@ -323,7 +320,7 @@ func (m *Member) before() int {
 		return 0
 	}
 	m.rivals = m.table.AppendMembers(m.rivals[:0])
-	return place(me, m.rivals, m.elec.Epoch(), m.params.Grace)
+	return heartbeat.Place(me, m.rivals, m.elec.Epoch(), m.params.Grace)
 }
 
 // turn remembers two moments of the present owner's term: since when this

@@ -101,7 +101,11 @@ func (r *roleLoop) touch(f func(*segmentUse)) error {
 
 func (r *roleLoop) tick() {
 	if r.ticked = false; r.seg != nil {
-		r.touch(func(u *segmentUse) { r.ticked = u.election.Tick(r.awake) })
+		r.touch(func(u *segmentUse) {
+			if r.ticked = u.election.Advance(r.awake); r.ticked {
+				u.table.WakeHeirs(u.election.StaleFor(), u.election.Epoch(), u.seg.Grace())
+			}
+		})
 	}
 	r.take(inLook{})
 	if r.upkeepDue() {

@@ -123,6 +123,38 @@ func TestStaleOnlyBeyondGrace(t *testing.T) {
 	}
 }
 
+// StaleFor counts the epochs beyond the grace, for an owner that was not forgiven
+// within as many.
+func TestStaleForCountsEpochs(t *testing.T) {
+	e := newElection(t)
+	grace := int64(e.Segment().Grace())
+	claim(t, e, 100, 1)
+	expect := func(what string, want int64) {
+		t.Helper()
+		if n := e.StaleFor(); n != want || e.Stale() != (want > 0) {
+			t.Errorf("%s: stale for %d epochs (%v), want %d", what, n, e.Stale(), want)
+		}
+	}
+	for range grace {
+		e.TickEpoch()
+	}
+	expect("at exactly grace", 0)
+	e.TickEpoch()
+	expect("one beyond", 1)
+	e.TickEpoch()
+	expect("two beyond", 2)
+	e.Segment().Forgiven.Store(e.Epoch())
+	expect("forgiven", 0)
+	for range grace + 1 {
+		e.TickEpoch()
+	}
+	expect("one beyond the forgiveness", 1)
+	if err := e.Release(100, 1); err != nil {
+		t.Fatal(err)
+	}
+	expect("without an owner", 0)
+}
+
 func TestHugeGraceIsNeverStale(t *testing.T) {
 	e := newElection(t)
 	claim(t, e, 100, 1)

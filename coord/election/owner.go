@@ -129,14 +129,27 @@ func (e *Election) Bury(dead func(pid uint32) bool) (term uint64, buried bool) {
 
 // Stale reports whether the owner is more than the segment's grace behind, or
 // sealed. False if there is none.
-func (e *Election) Stale() bool {
+func (e *Election) Stale() bool { return e.StaleFor() > 0 }
+
+// StaleFor is for how many epochs the owner has been stale: 0 where it is not, 1
+// in the first such epoch. A sealed one has been for 2 at least: somebody has
+// claimed already.
+func (e *Election) StaleFor() int64 {
 	epoch := e.seg.Epoch.Load()
 	pid, term := e.Owner()
 	beat := shm.UnpackHeartbeat(e.seg.Heartbeat[term&1].Load())
 	if pid == 0 || beat.Tag != uint32(term) {
-		return false
+		return 0
 	}
-	return beat.Sealed || stale(epoch, beat, e.seg.Forgiven.Load(), e.seg.Grace())
+	forgiven, grace := e.seg.Forgiven.Load(), e.seg.Grace()
+	n := int64(0)
+	if stale(epoch, beat, forgiven, grace) {
+		n = min(shm.Behind(epoch, beat.Epoch), int64(epoch-forgiven)) - int64(grace)
+	}
+	if beat.Sealed {
+		n = max(n, 2)
+	}
+	return n
 }
 
 // Behind is how many epochs the owner's last beat lies back.

@@ -17,6 +17,19 @@ package election
 //
 // Whoever ticks judges the owner, and wakes the waiters if it is stale.
 func (e *Election) Tick(now int64) bool {
+	if !e.Advance(now) {
+		return false
+	}
+	pause(pointTickJudge)
+	if e.Stale() {
+		e.seg.WakeAll()
+	}
+	return true
+}
+
+// Advance is Tick without the judgement, which is the caller's then: for who
+// knows the candidates, and whom to wake first (heartbeat.Table.WakeHeirs).
+func (e *Election) Advance(now int64) bool {
 	s := e.seg
 	grace, tick := s.Grace(), int64(s.Tick())
 	// T1: an epoch that begins after this makes T5 fail: this tick was made.
@@ -48,10 +61,6 @@ func (e *Election) Tick(now int64) bool {
 	pause(pointTickAdvance)
 	if !s.Epoch.CompareAndSwap(epoch, epoch+1) {
 		return false
-	}
-	pause(pointTickJudge)
-	if e.Stale() {
-		s.WakeAll()
 	}
 	return true
 }
