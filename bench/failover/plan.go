@@ -13,6 +13,7 @@ type fault int
 const (
 	crash      fault = iota // SIGKILL
 	hang                    // SIGSTOP
+	killed                  // SIGKILL, while it is stopped
 	switchover              // asked to hand over
 )
 
@@ -37,6 +38,7 @@ const (
 const (
 	small = "crash, 10 MiB"
 	large = "crash, 1 GiB"
+	still = "kill of a stopped leader, 10 MiB"
 )
 
 func scenarios() []scenario {
@@ -51,6 +53,7 @@ func scenarios() []scenario {
 		{name: "crash, 10 MiB, processors busy", size: 10 * miB, standbys: 3, busy: true, rounds: 60, full: true},
 		{name: "crash, 1 GiB, processors busy", size: giB, standbys: 3, busy: true, rounds: 20, full: true},
 	}
+	all = append(all, scenario{name: still, fault: killed, size: 10 * miB, standbys: 3, rounds: 60, once: true})
 	for _, tick := range []time.Duration{time.Millisecond, 5 * time.Millisecond, 20 * time.Millisecond, 100 * time.Millisecond} {
 		all = append(all, scenario{name: fmt.Sprintf("hang, tick %v", tick), fault: hang, size: 10 * miB, standbys: 3, tick: tick, rounds: 60, once: true})
 	}
@@ -80,7 +83,8 @@ const (
 )
 
 func isCrash(sc scenario) bool { return sc.fault == crash }
-func isHang(sc scenario) bool  { return sc.fault == hang }
+func isKill(sc scenario) bool  { return sc.fault == crash || sc.fault == killed }
+func isHang(sc scenario) bool  { return sc.fault == hang || sc.fault == killed }
 func isLarge(sc scenario) bool { return sc.size >= giB }
 func isAny(scenario) bool      { return true }
 
@@ -91,7 +95,7 @@ func isFew(sc scenario) bool { return sc.fault != crash || sc.full || sc.size > 
 
 func rows() []row {
 	all := []row{
-		{name: flockGo, what: "Every worker waits in flock(LOCK_EX); the kernel releases the lock when it closes the dead holder's files, after it has torn down its memory.", rig: inGo("flock"), in: isCrash},
+		{name: flockGo, what: "Every worker waits in flock(LOCK_EX); the kernel releases the lock when it closes the dead holder's files, after it has torn down its memory.", rig: inGo("flock"), in: isKill},
 		{name: "OFD lock, Go", what: "The same with fcntl(F_OFD_SETLKW).", rig: inGo("ofd"), in: isCrash, more: isLarge},
 		{name: "flock(2), C", what: "The same as flock in Go, without Go's runtime.", rig: inC("flock"), in: isCrash},
 		{name: "OFD lock, C", what: "The same as the OFD lock in Go, without Go's runtime.", rig: inC("ofd"), in: isCrash, more: isLarge},
@@ -120,13 +124,13 @@ func rows() []row {
 		our("standbyd, fence tree, proof exiting", "The same, and no code of the old leader and of what it started can run.", "tree", "exiting", sched,
 			func(sc scenario) bool { return isCrash(sc) && !isFew(sc) }, extra)
 		our(ourToken, "The old leader's writes are refused by their token, so its death need not be proven.", "token", "gone", sched,
-			func(sc scenario) bool { return sc.fault != switchover }, aside)
+			func(sc scenario) bool { return sc.fault == crash || sc.fault == hang }, aside)
 		our("standbyd, fence token, proof exiting", "The same; the proof asked for makes no difference under fence token, so this row shows the noise between two equal ones.", "token", "exiting", sched,
 			func(sc scenario) bool { return isCrash(sc) && !isFew(sc) && plain }, isAny)
 	}
 	all = append(all,
-		row{name: libToken, what: "The workers use package coord on a file (JoinFile); there is no supervisor at all. What a program gets from the library.", rig: inGo("library"), in: func(sc scenario) bool { return sc.fault != switchover }, more: isHangOrLarge},
-		row{name: libFenced, what: "The same with fence process.", rig: inGo("library", fenceEnv+"=process"), in: func(sc scenario) bool { return sc.fault != switchover }, more: isHangOrLarge},
+		row{name: libToken, what: "The workers use package coord on a file (JoinFile); there is no supervisor at all. What a program gets from the library.", rig: inGo("library"), in: func(sc scenario) bool { return sc.fault == crash || sc.fault == hang }, more: isHangOrLarge},
+		row{name: libFenced, what: "The same with fence process.", rig: inGo("library", fenceEnv+"=process"), in: func(sc scenario) bool { return sc.fault == crash || sc.fault == hang }, more: isHangOrLarge},
 	)
 	restarted := func(sc scenario) bool { return isCrash(sc) && sc.standbys == 3 && !sc.busy }
 	const again = " There is no standby: the time is that of noticing, starting the program and loading its data."

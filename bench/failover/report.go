@@ -143,6 +143,8 @@ func (sc scenario) explain() string {
 	switch sc.fault {
 	case hang:
 		fmt.Fprintf(&b, ". The leader is stopped (SIGSTOP) at any moment of a tick of %v; grace %d. A lock's holder that hangs keeps it, and a supervisor that waits for an exit sees none: they have no row here.", sc.tick, hangGrace)
+	case killed:
+		b.WriteString(". The leader is stopped (SIGSTOP), and a moment later, long before that counts as a hang, it is killed: what it costs to end a process that does nothing, and to take over from it. No tick is part of it.")
 	case switchover:
 		b.WriteString(". `standbyd switchover`: the time is from when the old leader's work has returned until the next one's first write.")
 	default:
@@ -222,6 +224,12 @@ func goals(p func(string, ...any), all results) {
 		p("more, which is what a claimant must know. *Gone* says more, and comes later: a flock is released when the kernel closes the")
 		p("dead process's files, and the process is gone when that and the rest of its end is over. After a hang, fence token shows")
 		p("the detection alone; fence process adds the killing of a process that did not die by itself, and with proof gone its teardown.")
+		if all.at(still, ourExit, 0.5) > 0 && all.at(still, ourGone, 0.5) > 0 {
+			p("What that alone takes, from the SIGKILL of a stopped leader to the next one's first write, was measured in the same run: %s at p50",
+				span(all.at(still, ourExit, 0.5)))
+			p("and %s at p99 with proof exiting, %s and %s with proof gone. The ticks come before it, each as late as a timer wakes a thread here.",
+				span(all.at(still, ourExit, 0.99)), span(all.at(still, ourGone, 0.5)), span(all.at(still, ourGone, 0.99)))
+		}
 		if v := p50(small, ourGone) / flock; !math.IsNaN(v) {
 			p("")
 			p("With proof gone, the small leader's p50 to flock in Go is %.3g.", v)

@@ -3,6 +3,7 @@
 package main
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -137,8 +138,13 @@ func (s *stage) round(ctx context.Context, rig rig) (int64, error) {
 	defer p.Release()
 	s.probe.set(slotWord+slot, 0)
 	sig := syscall.SIGKILL
-	if s.sc.fault == hang {
+	switch s.sc.fault {
+	case hang:
 		sig = syscall.SIGSTOP
+	case killed:
+		if err := freeze(p); err != nil {
+			return 0, err
+		}
 	}
 	zero := proc.MonoNow()
 	if err := p.Signal(sig); err != nil {
@@ -156,6 +162,26 @@ func (s *stage) round(ctx context.Context, rig rig) (int64, error) {
 		_ = p.Kill() // who was not fenced by its process is still there
 	}
 	return s.probe.get(stampWord) - zero, rig.revive(s, slot)
+}
+
+// freeze stops a process and waits until every thread of it has stopped, and
+// for a moment more, in which the machine falls asleep again.
+func freeze(p *os.Process) error {
+	if err := p.Signal(syscall.SIGSTOP); err != nil {
+		return fmt.Errorf("stop the leader, pid %d: %w", p.Pid, err)
+	}
+	err := until("the leader has stopped", func() bool {
+		stats, _ := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/stat", p.Pid))
+		for _, name := range stats {
+			b, _ := os.ReadFile(name)
+			if i := bytes.LastIndex(b, []byte(") ")); i < 0 || b[i+2] != 'T' {
+				return false
+			}
+		}
+		return len(stats) > 0
+	})
+	time.Sleep(settle)
+	return err
 }
 
 // spinners give every processor something else to do.
