@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"os"
+	"path/filepath"
 	"slices"
 	"syscall"
 	"time"
@@ -27,6 +28,7 @@ const (
 // at work, or begins anew. adopted says which. Called once, before run.
 func (r *roleLoop) open() (adopted bool, err error) {
 	defer r.watchFaults()()
+	r.noteFolder()
 	list, lerr := readWorkers(r.paths.workers())
 	if lerr != nil {
 		r.emit(Event{Type: EventWarning, Text: lerr.Error()})
@@ -315,4 +317,15 @@ func (s *Supervisor) retired() (names []string) {
 		}
 	}
 	return names
+}
+
+// wasRole tells whether a folder beside those of the roles has something that
+// only a role's has: others are none of ours.
+func wasRole(dir string) bool {
+	for _, name := range []string{socketName, "workers.json", "segment.*", "*.fifo"} {
+		if found, _ := filepath.Glob(filepath.Join(dir, name)); len(found) > 0 {
+			return true
+		}
+	}
+	return false
 }

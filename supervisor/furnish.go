@@ -1,8 +1,11 @@
 package supervisor
 
 import (
+	"errors"
 	"fmt"
+	"io/fs"
 	"os"
+	"path/filepath"
 
 	"github.com/standbyd/standbyd/internal/rolesock"
 )
@@ -67,45 +70,64 @@ func (r *roleLoop) strip(end bool) {
 
 // clear removes what the role has in the runtime folder, at its orderly end.
 func (r *roleLoop) clear() {
-	r.strip(true)
+	r.letGo(true)
+	r.warnOf(os.RemoveAll(r.paths.dir))
+}
+
+// letGo is strip, and lets go of the segment and the listeners too.
+func (r *roleLoop) letGo(end bool) {
+	r.strip(end)
 	if r.seg != nil {
 		r.seg.close()
 		r.seg = nil
 	}
 	for i, h := range r.listeners {
 		if h != nil {
-			h.Close(true)
+			h.Close(end)
 			r.listeners[i] = nil
 		}
 	}
-	if err := os.RemoveAll(r.paths.dir); err != nil {
+}
+
+// warnOf tells why something in the role's folder could not be removed.
+func (r *roleLoop) warnOf(err error) {
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		r.emit(Event{Type: EventWarning, Text: fmt.Sprintf("remove the folder of role %s: %v", r.config.Name, err)})
 	}
 }
 
-// abandon lets go of everything and removes nothing but what is worthless
-// without us: for a role that could not begin.
+// noteFolder remembers what is in the role's folder before anything is made there.
+func (r *roleLoop) noteFolder() {
+	entries, err := os.ReadDir(r.paths.dir)
+	r.before = make(map[string]bool, len(entries))
+	for _, e := range entries {
+		r.before[e.Name()] = true
+	}
+	r.hadFolder = !errors.Is(err, fs.ErrNotExist)
+}
+
+// abandon lets go of everything and removes nothing but what open has made: for
+// a role that could not begin. What was there before may be somebody's, and what
+// an earlier supervisor has left tells the next one of generations and deaths.
 func (r *roleLoop) abandon() {
 	adopted := r.st.processes() > 0
-	if !adopted {
-		r.clear()
-		return
-	}
-	r.strip(false)
-	if r.seg != nil {
-		r.seg.close()
-		r.seg = nil
-	}
+	r.letGo(!adopted)
 	for i, p := range r.posts {
 		if p.life != nil {
 			r.posts[i].life = nil
 			p.life.release()
 		}
 	}
-	for i, h := range r.listeners {
-		if h != nil {
-			h.Close(false)
-			r.listeners[i] = nil
+	if adopted || r.before == nil {
+		return
+	}
+	entries, _ := os.ReadDir(r.paths.dir)
+	for _, e := range entries {
+		if path := filepath.Join(r.paths.dir, e.Name()); !r.before[e.Name()] {
+			r.warnOf(os.RemoveAll(path))
 		}
+	}
+	if !r.hadFolder {
+		r.warnOf(os.Remove(r.paths.dir))
 	}
 }

@@ -34,6 +34,8 @@ type roleLoop struct {
 	// ---- owned by run ----
 
 	st        state
+	before    map[string]bool   // what was in the role's folder before open; nil: open was not called
+	hadFolder bool              // there was one then
 	seg       *segmentUse       // nil while there is none
 	posts     []*post           // by worker index
 	reader    *logreader.Reader // nil: we read by ourselves

@@ -6,6 +6,7 @@ import (
 	"os"
 	"path/filepath"
 	"runtime/debug"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -218,8 +219,7 @@ func (r *roleLoop) newSegment() error {
 // state folder may have been lost or replaced by an older copy.
 func (r *roleLoop) lastGeneration() uint64 {
 	last := r.st.generation
-	old, _ := filepath.Glob(filepath.Join(r.paths.dir, "segment.*"))
-	for _, path := range old {
+	for _, path := range r.oldSegments() {
 		if g, err := strconv.ParseUint(strings.TrimPrefix(filepath.Ext(path), "."), 10, 64); err == nil && g <= role.MaxGeneration {
 			last = max(last, g)
 		}
@@ -227,10 +227,18 @@ func (r *roleLoop) lastGeneration() uint64 {
 	return last
 }
 
+// oldSegments are the files in the role's folder that have a segment's name.
+func (r *roleLoop) oldSegments() []string {
+	old, _ := filepath.Glob(filepath.Join(r.paths.dir, "segment.*"))
+	return slices.DeleteFunc(old, func(path string) bool {
+		fi, err := os.Lstat(path)
+		return err != nil || !fi.Mode().IsRegular()
+	})
+}
+
 // removeOldSegments removes every segment of the role but one.
 func (r *roleLoop) removeOldSegments(keep string) {
-	old, _ := filepath.Glob(filepath.Join(r.paths.dir, "segment.*"))
-	for _, path := range old {
+	for _, path := range r.oldSegments() {
 		if path != keep {
 			os.Remove(path)
 		}

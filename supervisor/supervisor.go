@@ -343,6 +343,9 @@ func (s *Supervisor) retire(name string) *roleLoop {
 	}
 	lives := func(w listedWorker) bool { return proc.Judge(w.Identity) != proc.Gone }
 	if !slices.ContainsFunc(list.Workers, lives) {
+		if !wasRole(dir) {
+			return nil // somebody else's
+		}
 		newRoleLoop(s, c, identity{}).endStrays(nil)
 		if err := endReader(s.config.RuntimeDir, name); err != nil {
 			s.bus.publish(Event{Type: EventWarning, Role: name, Text: err.Error()})

@@ -28,7 +28,7 @@ func MakeFIFO(path string, uid, gid int) error {
 	if errors.Is(err, fs.ErrExist) {
 		fi, serr := os.Lstat(path)
 		if serr == nil && fi.Mode().Type() != fs.ModeNamedPipe {
-			serr = fmt.Errorf("a file that is no FIFO is in the way (%v)", fi.Mode())
+			serr = fmt.Errorf("a file that is no FIFO is in the way (%v): move it away", fi.Mode())
 		}
 		err = serr
 	}
