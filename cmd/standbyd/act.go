@@ -104,12 +104,15 @@ func (a *app) waitVerb() *cobra.Command {
 		Args:  exactArgs("ROLE"),
 	}
 	what := c.Flags().String("for", "leader", "leader: somebody leads; ready: and every other worker is a ready standby")
-	limit := c.Flags().DurationP("timeout", "T", 0, "give up after this time with exit code 99 (default: never)")
+	limit := c.Flags().DurationP("timeout", "T", 0, "give up after this time with exit code 99 (0: never)")
 	f := addForm(c, "text", "json")
 	c.RegisterFlagCompletionFunc("for", cobra.FixedCompletions([]string{"leader", "ready"}, cobra.ShellCompDirectiveNoFileComp))
 	return a.verb(c, func(ctx context.Context, args []string) error {
 		if *what != "leader" && *what != "ready" {
 			return usagef("--for %s: there are leader and ready", *what)
+		}
+		if err := checkLimit(*limit); err != nil {
+			return err
 		}
 		client, err := a.client()
 		if err != nil {

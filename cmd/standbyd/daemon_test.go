@@ -79,11 +79,20 @@ func TestEveryVerb(t *testing.T) {
 	if out := d.must("events"); !strings.Contains(out, "worker-started") || !strings.Contains(out, "leads, token 1.1") {
 		t.Errorf("events:\n%s", out)
 	}
+	if got, all := d.must("history", "-n", "0"), d.must("history"); got != all || strings.Count(all, "\n") < 4 {
+		t.Errorf("history -n 0: %s", got)
+	}
+	if out := d.must("events", "-n", "0"); !strings.Contains(out, "leads, token 1.1") {
+		t.Errorf("events -n 0: %s", out)
+	}
 	var e supervisor.Event
 	if err := json.Unmarshal([]byte(d.must("events", "-n", "1", "-o", "json")), &e); err != nil || e.ID == 0 {
 		t.Errorf("events -o json: %+v, %v", e, err)
 	}
 	eventually.Holds(t, "the leader's output is in the log", func() bool { return strings.Contains(d.must("logs", "kv"), "leading as 1.") })
+	if out := d.must("logs", "kv", "-n", "0"); !strings.Contains(out, "leading as 1.") {
+		t.Errorf("logs -n 0: %s", out)
+	}
 
 	for _, c := range []struct {
 		args string

@@ -118,7 +118,11 @@ func (a *app) lock(ctx context.Context, o lockOptions) error {
 		return a.ownFailure(err)
 	}
 	if o.root != "" {
-		if err := rootExists(root); err != nil {
+		err := rootExists(root)
+		if errors.Is(err, errNoFolder) {
+			err = fmt.Errorf("%w; if the path is right, make it once: mkdir -p -m 700 %s", err, shellQuote(root))
+		}
+		if err != nil {
 			return a.ownFailure(err)
 		}
 	}
@@ -135,13 +139,16 @@ func (a *app) lock(ctx context.Context, o lockOptions) error {
 	return a.runLocked(store, l, path, o.command, signals)
 }
 
+var errNoFolder = errors.New("there is no such folder")
+
 // rootExists refuses a mistyped --root: in a folder that is made on the way,
-// nobody would ever be in the way.
+// nobody would ever be in the way, and in one that is not there is no lease that
+// somebody could look at.
 func rootExists(root string) error {
 	info, err := os.Stat(root)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
-		return fmt.Errorf("use --root %s: there is no such folder; if the path is right, make it once: mkdir -p -m 700 %s", root, shellQuote(root))
+		return fmt.Errorf("use --root %s: %w", root, errNoFolder)
 	case err != nil:
 		return fmt.Errorf("use --root %s: %w", root, err)
 	case !info.IsDir():

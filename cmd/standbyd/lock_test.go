@@ -316,11 +316,15 @@ func TestLockCommandDoesNotHaveTheLeasesFiles(t *testing.T) {
 func TestLocksOfAFolderThatIsNotThere(t *testing.T) {
 	root := filepath.Join(t.TempDir(), "none")
 	out, err := program("locks", "--root", root).CombinedOutput()
-	if err != nil || !strings.Contains(string(out), "no leases in "+root) {
+	if err == nil || !strings.Contains(string(out), "use --root "+root+": there is no such folder") {
 		t.Errorf("%s, %v", out, err)
 	}
 	if _, err := os.Stat(root); !os.IsNotExist(err) {
 		t.Error("it was made")
+	}
+	there := filepath.Dir(root)
+	if out, err := program("locks", "--root", there).CombinedOutput(); err != nil || !strings.Contains(string(out), "no leases in "+there) {
+		t.Errorf("a folder without leases: %s, %v", out, err)
 	}
 }
 

@@ -27,7 +27,7 @@ States: free, held, expired and dead. Of the last two, the next one to ask gets
 the lease.`,
 		Args: atMost(0),
 	}
-	root := c.Flags().String("root", "", "`folder` of the leases; the daemon's state folder if not given")
+	root := c.Flags().String("root", "", "`folder` of the leases, which must exist; the daemon's state folder if not given")
 	all := c.Flags().Bool("all", false, "also keys that only count, as those of the roles' generations")
 	c.MarkFlagDirname("root")
 	f := addForm(c, "table", "json")
@@ -35,6 +35,11 @@ the lease.`,
 		dir, err := a.lockRoot(*root)
 		if err != nil {
 			return err
+		}
+		if *root != "" {
+			if err := rootExists(dir); err != nil {
+				return err
+			}
 		}
 		list, err := readLocks(ctx, dir, *all)
 		if err != nil {

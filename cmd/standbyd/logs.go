@@ -34,22 +34,22 @@ lines from then on are shown; --grep picks lines before they are counted.`,
 		Args: exactArgs("ROLE"),
 	}
 	follow := c.Flags().BoolP("follow", "f", false, "go on with new lines until Ctrl-C")
-	n := c.Flags().IntP("lines", "n", 100, "last `N` lines to begin with")
+	lines := lastLines(c, 100, "last `N` lines to begin with", follow)
 	since := c.Flags().String("since", "", "only lines from `TIME` on: how long ago (5m), or a time (15:04, 2006-01-02 15:04:05, RFC 3339)")
 	grep := c.Flags().String("grep", "", "only lines that match the regular expression `RE`")
 	form := addForm(c, "text", "json")
 	return a.verb(c, func(ctx context.Context, args []string) error {
-		if *n < 0 {
-			return usagef("-n %d: not below 0", *n)
+		last, err := lines()
+		if err != nil {
+			return err
 		}
-		o := capture.PrintOptions{Lines: *n, Follow: *follow, JSON: form.json(), Color: painter(a.stdout).on, Escape: isTerminal(a.stdout)}
-		var err error
+		o := capture.PrintOptions{Lines: last, Follow: *follow, JSON: form.json(), Color: painter(a.stdout).on, Escape: isTerminal(a.stdout)}
 		if *since != "" {
 			if o.Since, err = parseSince(*since, time.Now()); err != nil {
 				return err
 			}
 			if !c.Flags().Changed("lines") {
-				o.Lines = -1
+				o.Lines = allLines
 			}
 		}
 		if *grep != "" {

@@ -53,10 +53,13 @@ func (a *app) handVerb(verb, use, short, long string) *cobra.Command {
 
 TARGET is a role (kv), a worker (kv/0, kv-0), the leader (kv/leader), or a pattern
 of names ('kv*', 'kv/*').`}
-	limit := c.Flags().DurationP("timeout", "T", byHandLimit, "give up waiting after this `time`, with exit code 99; what has begun goes on")
+	limit := c.Flags().DurationP("timeout", "T", byHandLimit, "give up waiting after this `time`, with exit code 99; what has begun goes on (0: never)")
 	noWait := c.Flags().Bool("no-wait", false, "return when it has begun")
 	f := addForm(c, "text", "json")
 	return a.verb(c, func(ctx context.Context, args []string) error {
+		if err := checkLimit(*limit); err != nil {
+			return err
+		}
 		client, err := a.client()
 		if err != nil {
 			return err
@@ -100,6 +103,15 @@ of names ('kv*', 'kv/*').`}
 		}
 		return errors.Join(failed...)
 	})
+}
+
+// checkLimit judges a -T. What is 0 waits for ever, as does less than the
+// millisecond in which the daemon counts, so that is refused.
+func checkLimit(d time.Duration) error {
+	if d != 0 && d < time.Millisecond {
+		return usagef("-T %v: at least 1ms, or 0 for no limit", d)
+	}
+	return nil
 }
 
 // warnOfOnlyWorker tells before a rolling restart that nobody can lead meanwhile.

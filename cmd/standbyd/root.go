@@ -107,7 +107,8 @@ role or worker, 5 a drill took longer than --max-ms, 99 timed out.`,
 	root.PersistentFlags().StringVarP(&a.configFile, "config", "c", "", "config `file`")
 	root.PersistentFlags().StringVar(&a.socket, "socket", "", "`path` of the control socket")
 	root.MarkPersistentFlagFilename("config", "toml")
-	root.CompletionOptions.HiddenDefaultCmd = false
+	root.CompletionOptions.DisableDefaultCmd = true
+	root.SetHelpCommand(a.helpVerb())
 	root.AddCommand(
 		a.runVerb(), a.checkVerb(),
 		a.statusVerb(), a.historyVerb(), a.eventsVerb(), a.logsVerb(),
@@ -115,7 +116,7 @@ role or worker, 5 a drill took longer than --max-ms, 99 timed out.`,
 		a.switchoverVerb(), a.failoverVerb(), a.pauseVerb(), a.resumeVerb(),
 		a.startVerb(), a.stopVerb(), a.restartVerb(), a.scaleVerb(), a.reloadVerb(),
 		a.lockVerb(), a.locksVerb(),
-		a.shutdownVerb(), a.inspectVerb(), a.versionVerb(),
+		a.shutdownVerb(), a.inspectVerb(), a.completionVerb(), a.versionVerb(),
 	)
 	for _, c := range root.Commands() {
 		switch c.Name() {

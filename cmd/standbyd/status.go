@@ -125,11 +125,12 @@ func (a *app) historyVerb() *cobra.Command {
 		Short: "List changes of leader with their measured times, oldest first",
 		Args:  atMost(1),
 	}
-	last := c.Flags().IntP("lines", "n", 0, "only the last `N` (0: all)")
+	lines := lastLines(c, 0, "only the last `N`", nil)
 	f := addForm(c, "text", "json")
 	return a.verb(c, func(ctx context.Context, args []string) error {
-		if *last < 0 {
-			return usagef("-n %d: a number of lines is 0 (all) or more", *last)
+		last, err := lines()
+		if err != nil {
+			return err
 		}
 		client, err := a.client()
 		if err != nil {
@@ -150,8 +151,8 @@ func (a *app) historyVerb() *cobra.Command {
 		if err != nil {
 			return err
 		}
-		if *last > 0 && *last < len(records) {
-			records = records[len(records)-*last:]
+		if last > 0 && last < len(records) {
+			records = records[len(records)-last:]
 		}
 		for _, r := range records {
 			if err := a.printRecord(a.stdout, f, r); err != nil {
@@ -197,14 +198,18 @@ func (a *app) eventsVerb() *cobra.Command {
 		Args:  atMost(0),
 	}
 	follow := c.Flags().BoolP("follow", "f", false, "go on with new ones until Ctrl-C")
-	last := c.Flags().IntP("lines", "n", -1, "only the last `N` past ones (default: all that are remembered; 10 with -f)")
+	lines := lastLines(c, 0, "only the last `N` past ones; without it all that are remembered, and 10 with -f", follow)
 	f := addForm(c, "text", "json")
 	return a.verb(c, func(ctx context.Context, _ []string) error {
+		last, err := lines()
+		if err != nil {
+			return err
+		}
 		client, err := a.client()
 		if err != nil {
 			return err
 		}
-		o := api.EventsOptions{Last: *last, Follow: *follow}
+		o := api.EventsOptions{Last: last, Follow: *follow}
 		if *follow && !c.Flags().Changed("lines") {
 			o.Last = 10
 		}
