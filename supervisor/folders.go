@@ -6,6 +6,8 @@ import (
 	"os"
 	"path/filepath"
 	"syscall"
+
+	"github.com/standbyd/standbyd/internal/wording"
 )
 
 // Where things are. Everything of a role that lives as long as the machine is
@@ -54,9 +56,10 @@ func passage() fs.FileMode {
 	return 0o700
 }
 
-// prepareFolders makes the folders of a supervisor. The runtime folder must be
-// its own and writable by nobody else: whoever writes there could replace
-// segments and sockets. What is in it the roles make.
+// prepareFolders makes the folders of a supervisor. Both must be its own and
+// writable by nobody else: whoever writes to one could replace segments and
+// sockets, to the other, counters and history. What is in the first the roles
+// make.
 func prepareFolders(runtimeDir, stateDir string) error {
 	mode := passage()
 	if err := os.MkdirAll(runtimeDir, mode); err != nil {
@@ -66,24 +69,54 @@ func prepareFolders(runtimeDir, stateDir string) error {
 	if err != nil {
 		return &ConfigError{Field: "runtime_dir", Msg: "cannot be used", Err: err}
 	}
-	if st, ok := info.Sys().(*syscall.Stat_t); ok && int(st.Uid) != os.Geteuid() {
-		return &ConfigError{Field: "runtime_dir", Msg: fmt.Sprintf("%s belongs to uid %d and standbyd runs as uid %d; %s", runtimeDir, st.Uid, os.Geteuid(), otherFolder(runtimeDir, "runtime_dir"))}
+	uid := os.Geteuid()
+	if st, ok := info.Sys().(*syscall.Stat_t); ok && int(st.Uid) != uid {
+		return notOurs(runtimeDir, "runtime_dir", int(st.Uid))
 	}
 	if !info.IsDir() {
-		return &ConfigError{Field: "runtime_dir", Msg: fmt.Sprintf("%s (%v) is no folder; remove it, or set runtime_dir to another path", runtimeDir, info.Mode())}
+		return &ConfigError{Field: "runtime_dir", Msg: fmt.Sprintf("%s (%v) is no folder; remove it, or set runtime_dir to another path", runtimeDir, wording.Mode(info.Mode()))}
 	}
-	if info.Mode().Perm()&0o022 != 0 {
-		return &ConfigError{Field: "runtime_dir", Msg: fmt.Sprintf("%s (%v) must be a folder that only its owner may write to; `chmod go-w %s`, if nobody else uses it", runtimeDir, info.Mode(), runtimeDir)}
+	if msg := Exposed(runtimeDir); msg != "" {
+		return &ConfigError{Field: "runtime_dir", Msg: msg}
 	}
-	for _, dir := range []string{stateDir, logsDir(stateDir), deathsDir(stateDir)} {
+	if err := os.MkdirAll(stateDir, stateMode); err != nil {
+		return &ConfigError{Field: "state_dir", Msg: "cannot be made", Err: err}
+	}
+	state, err := os.Stat(stateDir) // which may be a link
+	if err != nil {
+		return &ConfigError{Field: "state_dir", Msg: "cannot be used", Err: err}
+	}
+	if os.SameFile(info, state) {
+		return &ConfigError{Field: "state_dir", Msg: oneFolder}
+	}
+	// What root may change it may change wherever it is.
+	if st, ok := state.Sys().(*syscall.Stat_t); ok && int(st.Uid) != uid && st.Uid != 0 {
+		return notOurs(stateDir, "state_dir", int(st.Uid))
+	}
+	if msg := Exposed(stateDir); msg != "" {
+		return &ConfigError{Field: "state_dir", Msg: msg}
+	}
+	for _, dir := range []string{logsDir(stateDir), deathsDir(stateDir)} {
 		if err := os.MkdirAll(dir, stateMode); err != nil {
 			return &ConfigError{Field: "state_dir", Msg: "cannot be made", Err: err}
 		}
 	}
-	if state, err := os.Stat(stateDir); err == nil && os.SameFile(info, state) {
-		return &ConfigError{Field: "state_dir", Msg: oneFolder}
-	}
 	return nil
+}
+
+func notOurs(folder, field string, owner int) error {
+	return &ConfigError{Field: field, Msg: fmt.Sprintf("%s belongs to uid %d and standbyd runs as uid %d; %s", folder, owner, os.Geteuid(), otherFolder(folder, field))}
+}
+
+// Exposed says that others than its owner may write to a folder, which a
+// supervisor refuses to run with, and what to do. Empty: they may not, or it
+// cannot be seen. Who may write to the folders above it does not matter to it.
+func Exposed(dir string) string {
+	info, err := os.Stat(dir)
+	if err != nil || info.Mode().Perm()&0o022 == 0 {
+		return ""
+	}
+	return fmt.Sprintf("%s (%v) must be a folder that only its owner may write to; `chmod go-w %s`, if nobody else uses it", dir, wording.Mode(info.Mode()), dir)
 }
 
 // oneFolder is said where the two folders are the same.

@@ -12,6 +12,8 @@ import (
 	"path/filepath"
 	"sync"
 	"sync/atomic"
+
+	"github.com/standbyd/standbyd/internal/wording"
 )
 
 // history.jsonl becomes history.jsonl.1 at historyBytes, that one .2, and so
@@ -58,7 +60,7 @@ func openHistory(path string) (*history, error) {
 // openLocked opens the file, which is made if it is not there.
 func (h *history) openLocked() error {
 	if fi, err := os.Stat(h.path); err == nil && !fi.Mode().IsRegular() {
-		return fmt.Errorf("open history: %s is no file (%v): move it away, and standbyd makes the file", h.path, fi.Mode())
+		return fmt.Errorf("open history: %s is no file (%v): move it away, and standbyd makes the file", h.path, wording.Mode(fi.Mode()))
 	}
 	f, err := os.OpenFile(h.path, os.O_RDWR|os.O_CREATE|os.O_APPEND, 0o640)
 	if err != nil {

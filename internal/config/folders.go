@@ -11,6 +11,8 @@ import (
 	"syscall"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/standbyd/standbyd/supervisor"
 )
 
 // Candidates are the files that are tried, in this order, when none is named.
@@ -77,7 +79,7 @@ func defaultStateDir() (dir, variable string) {
 }
 
 // folder looks whether standbyd can have its folder: it makes it, with those
-// above it, if there is none.
+// above it, if there is none, and refuses one that others may write to.
 func (r *reader) folder(key, dir string) {
 	for at := dir; ; at = filepath.Dir(at) {
 		info, err := os.Stat(at)
@@ -92,6 +94,9 @@ func (r *reader) folder(key, dir string) {
 			r.bad(key, "%s is a file, not a folder", at)
 		default:
 			r.writable(key, dir, at, info)
+			if msg := supervisor.Exposed(dir); msg != "" && at == dir {
+				r.bad(key, "%s", msg)
+			}
 		}
 		return
 	}

@@ -256,3 +256,30 @@ func TestFoldersThatCannotBeHad(t *testing.T) {
 		t.Errorf("%+v, %v", c, err)
 	}
 }
+
+// TestFoldersThatOthersMayWriteTo: the same of folders that run would refuse.
+func TestFoldersThatOthersMayWriteTo(t *testing.T) {
+	inFolder(t, map[string]string{
+		"main.toml": "[supervisor]\nruntime_dir = \"run\"\nstate_dir = \"state\"\n[role.kv]\ncommand = [\"sh\"]\n",
+	})
+	here, _ := os.Getwd()
+	for _, name := range []string{"run", "state"} {
+		if err := os.Mkdir(name, 0o700); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if _, err := Load("main.toml"); err != nil {
+		t.Fatal(err)
+	}
+	for name, mode := range map[string]os.FileMode{"run": os.ModeSticky | 0o777, "state": 0o770} {
+		if err := os.Chmod(name, mode); err != nil {
+			t.Fatal(err)
+		}
+	}
+	_, err := Load("main.toml")
+	want := "main.toml:2:15: supervisor.runtime_dir: " + here + "/run (drwxrwxrwt) must be a folder that only its owner may write to; `chmod go-w " + here + "/run`, if nobody else uses it\n" +
+		"main.toml:3:13: supervisor.state_dir: " + here + "/state (drwxrwx---) must be a folder that only its owner may write to; `chmod go-w " + here + "/state`, if nobody else uses it"
+	if err == nil || err.Error() != want {
+		t.Errorf("it says %v, want %v", err, want)
+	}
+}
