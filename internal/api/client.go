@@ -13,35 +13,33 @@ import (
 	"os"
 	"slices"
 	"strconv"
+	"sync/atomic"
 	"syscall"
-	"time"
 
 	"github.com/standbyd/standbyd/supervisor"
 )
 
-// AnswerTimeout is how long a daemon may take to answer what needs no waiting.
-const AnswerTimeout = 10 * time.Second
-
-// ErrNoAnswer: the daemon is there and does not answer.
-var ErrNoAnswer = errors.New("standbyd does not answer")
-
 // Client talks to the daemon of one socket. It is safe for concurrent use.
 type Client struct {
-	socket string
-	http   *http.Client
+	socket   string
+	http     *http.Client
+	listener atomic.Int64 // pid at the other end of the last connection, 0 if not known
 }
 
 // NewClient makes a client; nothing is connected yet.
 func NewClient(socket string) *Client {
+	c := &Client{socket: socket}
 	dial := func(ctx context.Context, _, _ string) (net.Conn, error) {
 		conn, err := new(net.Dialer).DialContext(ctx, "unix", socket)
 		if err != nil {
 			return nil, &dialError{explainDial(socket, err)}
 		}
+		c.listener.Store(int64(listenerOf(conn)))
 		return conn, nil
 	}
 	// one connection per request: they are few, and the daemon may be replaced between two
-	return &Client{socket, &http.Client{Transport: &http.Transport{DialContext: dial, DisableKeepAlives: true}}}
+	c.http = &http.Client{Transport: &http.Transport{DialContext: dial, DisableKeepAlives: true}}
+	return c
 }
 
 // Socket returns the path that the client connects to.
@@ -200,11 +198,6 @@ func (c *Client) call(ctx context.Context, method, path string, query url.Values
 		return err
 	}
 	return c.answer(ctx, path, body, into)
-}
-
-// limited ends with ErrNoAnswer after AnswerTimeout.
-func (c *Client) limited(ctx context.Context) (context.Context, context.CancelFunc) {
-	return context.WithTimeoutCause(ctx, AnswerTimeout, fmt.Errorf("%w within %v on %s", ErrNoAnswer, AnswerTimeout, c.socket))
 }
 
 // patiently is post without a limit, for what takes its time.
