@@ -40,7 +40,8 @@ type Store struct {
 }
 
 // Open opens the store below root; both folders are made (0700) if they are
-// not there.
+// not there: look first where root may be mistyped, for in a folder of its own
+// nobody excludes anybody.
 func Open(root string, opts ...Option) (*Store, error) {
 	o, err := newOptions(opts)
 	if err != nil {
