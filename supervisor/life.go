@@ -102,6 +102,9 @@ func (r *roleLoop) launch(i int) (pid int, err error) {
 		}
 		l.release() // a process that waits at the gate ends with this
 		r.endGroupOf(r.st.workers[i].name, process.Identity(), group)
+		if outOfSpace(err) {
+			err = fmt.Errorf("%w; make space in %s", err, r.sup.config.RuntimeDir)
+		}
 		return 0, fmt.Errorf("list the new process: %w", err)
 	}
 	go func() {

@@ -24,7 +24,6 @@ func (s *Supervisor) unwritable(err error) error {
 	c := &s.config
 	field, path := "", pathOf(err)
 	named := errors.As(err, &setting) && setting.Role == ""
-	full := errors.Is(err, syscall.ENOSPC) || errors.Is(err, syscall.EDQUOT)
 	switch {
 	case named && (setting.Field == "state_dir" || setting.Field == "runtime_dir"):
 		field = setting.Field
@@ -36,7 +35,7 @@ func (s *Supervisor) unwritable(err error) error {
 		return err
 	case errors.As(err, &runtime):
 		field = "runtime_dir"
-	case full:
+	case outOfSpace(err):
 		field = "state_dir"
 	default:
 		return err
@@ -44,7 +43,7 @@ func (s *Supervisor) unwritable(err error) error {
 	folder := map[string]string{"state_dir": c.StateDir, "runtime_dir": c.RuntimeDir}[field]
 	msg := ""
 	switch {
-	case full:
+	case outOfSpace(err):
 		msg = fmt.Sprintf("there is no space for what has to be written to %s; make space there, and start again: workers that run go on meanwhile", folder)
 	case errors.Is(err, syscall.EROFS):
 		msg = fmt.Sprintf("%s is on a file system that is read-only; mount it writable, or set %s to a folder that can be written to", folder, field)
@@ -57,6 +56,11 @@ func (s *Supervisor) unwritable(err error) error {
 		err = setting.Err
 	}
 	return &ConfigError{Field: field, Msg: msg, Err: err}
+}
+
+// outOfSpace: a file system, or what a user may have of it, has no space left.
+func outOfSpace(err error) bool {
+	return errors.Is(err, syscall.ENOSPC) || errors.Is(err, syscall.EDQUOT)
 }
 
 // otherFolder is what to do about a folder that is not ours.

@@ -91,3 +91,22 @@ func TestFailedStartLeavesNothing(t *testing.T) {
 		t.Errorf("left behind: %v, %v", left, err)
 	}
 }
+
+// TestWriteThatFailsNamesTheFile, once, and not the one that would have
+// replaced it.
+func TestWriteThatFailsNamesTheFile(t *testing.T) {
+	dir := t.TempDir()
+	folder := filepath.Join(dir, "folder")
+	if err := os.Mkdir(folder, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	for path, want := range map[string]error{folder: nil, filepath.Join(dir, "none", "file"): fs.ErrNotExist} {
+		err := writeWhole(path, []byte("x"), 0o600)
+		if err == nil || want != nil && !errors.Is(err, want) || strings.Count(err.Error(), dir) != 1 || pathOf(err) != path {
+			t.Errorf("write %s: %v", path, err)
+		}
+	}
+	if left, err := os.ReadDir(dir); err != nil || len(left) != 1 {
+		t.Errorf("left: %v, %v", left, err)
+	}
+}

@@ -72,11 +72,12 @@ func (r *roleLoop) shownReady(w *worker) bool {
 	return w.vitals.said
 }
 
-// writeWhole replaces a file so that a reader sees the old or the new one.
+// writeWhole replaces a file so that a reader sees the old or the new one. An
+// error names that file, and not the one that would have taken its place.
 func writeWhole(path string, b []byte, mode fs.FileMode) error {
 	f, err := os.CreateTemp(filepath.Dir(path), "."+filepath.Base(path)+".*")
 	if err != nil {
-		return err
+		return &fs.PathError{Op: "write", Path: path, Err: withoutPath(err)}
 	}
 	_, err = f.Write(b)
 	if cerr := f.Close(); err == nil {
@@ -90,9 +91,22 @@ func writeWhole(path string, b []byte, mode fs.FileMode) error {
 	}
 	if err != nil {
 		os.Remove(f.Name())
-		return fmt.Errorf("write %s: %w", path, err)
+		return &fs.PathError{Op: "write", Path: path, Err: withoutPath(err)}
 	}
 	return nil
+}
+
+// withoutPath is what went wrong, without the file with which.
+func withoutPath(err error) error {
+	var at *fs.PathError
+	var between *os.LinkError
+	switch {
+	case errors.As(err, &at):
+		return at.Err
+	case errors.As(err, &between):
+		return between.Err
+	}
+	return err
 }
 
 // readWorkers reads the list that an earlier supervisor left. No file is an
