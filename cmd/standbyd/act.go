@@ -226,6 +226,9 @@ func lacks(r supervisor.RoleStatus, what string) error {
 	if what == "ready" {
 		for _, w := range r.Workers {
 			if w.Name != r.Leader && (!w.Ready || w.State != supervisor.WorkerStandby) {
+				if down := w.WhyDown(); down != "" {
+					return errors.New(down)
+				}
 				return errors.New(join(fmt.Sprintf("%s is %s", w.Name, w.State), w.Why))
 			}
 		}

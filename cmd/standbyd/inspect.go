@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"strings"
@@ -75,7 +76,11 @@ func (a *app) inspectVerb() *cobra.Command {
 		Use:   "inspect FILE",
 		Short: "Print a role's segment and its last terms, also when everybody is dead",
 		Long: `Print what stands in a segment: RUNTIME_DIR/roles/ROLE/segment.GENERATION. The
-file is only read, and nobody needs to be running.`,
+file is only read, and nobody needs to be running.
+
+The segment knows how a claimant found the lease, and no more: a drill and a forced
+failover show the reason "crash" or "hang", and a leader that was gone by then is
+"-". What was meant, and by whom, is in 'standbyd history'.`,
 		Args: exactArgs("FILE"),
 	}
 	f := addForm(c, "text", "json")
@@ -99,8 +104,15 @@ func inspect(file string) (*segmentView, error) {
 	if errors.Is(err, shm.ErrMagic) {
 		return nil, fmt.Errorf("inspect %s: %w; %s", file, shm.ErrMagic, where)
 	}
-	if info, serr := os.Stat(file); err != nil && serr == nil && info.IsDir() {
-		return nil, fmt.Errorf("inspect %s: it is a folder; %s", file, where)
+	if info, serr := os.Stat(file); err != nil && serr == nil && !info.Mode().IsRegular() {
+		what := "no file with content"
+		if info.IsDir() {
+			what = "a folder"
+		}
+		return nil, fmt.Errorf("inspect %s: it is %s; %s", file, what, where)
+	}
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, fmt.Errorf("inspect %s: there is no such file; %s", file, where)
 	}
 	if err != nil {
 		return nil, fmt.Errorf("inspect: %w", err)

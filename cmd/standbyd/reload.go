@@ -113,7 +113,14 @@ would be done and why; 'reload' does just that. A broken file changes nothing.`,
 	}
 	plan := c.Flags().Bool("plan", false, "only show what would be done, and why")
 	f := addForm(c, "text", "json")
-	return a.verb(c, func(ctx context.Context, _ []string) error {
+	return a.verb(c, func(ctx context.Context, _ []string) (err error) {
+		// What is wrong with the file is the daemon's answer, and told once.
+		a.tellsBroken = true
+		defer func() {
+			if !errors.Is(err, api.ErrConfig) {
+				fmt.Fprint(a.stderr, a.broken)
+			}
+		}()
 		client, err := a.client()
 		if err != nil {
 			return err

@@ -25,6 +25,8 @@ type app struct {
 	socket         string        // --socket
 	begun          bool          // a verb runs: later errors are not about usage
 	greeted        chan struct{} // closed when run has greeted
+	tellsBroken    bool          // the verb's answer may be what is wrong with the config file
+	broken         string        // that, while it has not been told
 }
 
 // errConfig: the config file cannot be used; Problems and others wrap it.
@@ -193,7 +195,10 @@ func (a *app) socketPath() (string, error) {
 			return "", errConfigOf(append(broken, config.Problem{File: broken[0].File,
 				Msg: "so its runtime_dir is not known; name the daemon's socket with --socket PATH"}))
 		}
-		fmt.Fprintf(a.stderr, "%s (warning)\nstandbyd: the file is broken; looking for the daemon in %s\n", broken[0], dir)
+		if a.broken = fmt.Sprintf("%s (warning)\n", broken[0]); !a.tellsBroken {
+			fmt.Fprint(a.stderr, a.broken)
+		}
+		fmt.Fprintf(a.stderr, "standbyd: the file is broken; looking for the daemon in %s\n", dir)
 		runtimeDir, err = dir, nil
 	}
 	if err != nil {

@@ -5,6 +5,8 @@ import (
 	"strings"
 	"time"
 
+	"golang.org/x/sys/unix"
+
 	"github.com/standbyd/standbyd/supervisor"
 )
 
@@ -93,7 +95,11 @@ func ends[T any](name string, field func(*T) *[]string, doc string) key[T] {
 				case int64:
 					out = append(out, strconv.FormatInt(v, 10))
 				case string:
-					out = append(out, strings.TrimPrefix(strings.ToUpper(v), "SIG"))
+					name := strings.TrimPrefix(strings.ToUpper(v), "SIG")
+					if unix.SignalNum("SIG"+name) == 0 {
+						name = v // is refused as it stands in the file
+					}
+					out = append(out, name)
 				default:
 					r.bad(indexPath(n.path, i), "is %s; an exit status is an integer, a signal a string: %s", kindOf(v), example)
 				}

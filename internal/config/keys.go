@@ -120,7 +120,7 @@ var keepKeys = []key[Role]{
 		"a worker that fails as leader within this time of its promotion is the last one to be tried, whatever its priority, for as long again"),
 
 	duration("hook_timeout", func(r *Role) *time.Duration { return &r.HookTimeout }, time.Millisecond, time.Hour,
-		"limit of each call to a plugin"),
+		"limit of each call to a plugin; a tenth of it, at most 250 ms, is kept for ending a plugin that does not return, so the call itself has the rest"),
 	choice("on_hook_failure", func(r *Role) *string { return &r.HookFailure }, []string{"keep", "demote"},
 		"what a plugin that fails at a promotion costs: nothing but retries, or the leadership"),
 	size("log_max_size", func(r *Role) *int64 { return &r.LogMaxBytes }, 4<<10, 1<<40,

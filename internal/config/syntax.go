@@ -16,6 +16,11 @@ var twice = regexp.MustCompile(`^Key '.*' (has already been defined|was already 
 // syntax makes a Problem of an error of the TOML decoder.
 func (r *reader) syntax(file int, text string, err error) Problem {
 	p := Problem{File: r.files[file], Msg: "not valid TOML: " + err.Error()}
+	if at := notUTF8(text); at >= 0 {
+		p.Line, p.Col = strings.Count(text[:at], "\n")+1, utf8.RuneCountInString(text[strings.LastIndexByte(text[:at], '\n')+1:at])+1
+		p.Msg = fmt.Sprintf("not valid TOML: the byte 0x%02X is no UTF-8; save the file in that encoding", text[at])
+		return p
+	}
 	var bad toml.ParseError
 	if !errors.As(err, &bad) {
 		return p
@@ -26,6 +31,9 @@ func (r *reader) syntax(file int, text string, err error) Problem {
 	p.Line = strings.Count(before, "\n") + 1
 	p.Col = utf8.RuneCountInString(before[strings.LastIndexByte(before, '\n')+1:]) + 1
 	p.Msg = "not valid TOML: " + strings.ReplaceAll(strings.TrimSuffix(bad.Message, "."), `'\n'`, "the end of the line")
+	if !strings.Contains(text, "\x00") {
+		p.Msg = strings.ReplaceAll(p.Msg, `'\x00'`, "the end of the file")
+	}
 	if m := twice.FindStringSubmatch(bad.Message); m != nil {
 		end := strings.IndexByte(text[start:], '\n')
 		if end < 0 {
@@ -57,6 +65,16 @@ func (r *reader) syntax(file int, text string, err error) Problem {
 		p.Msg += fmt.Sprintf("; what begins in line %d is not closed", begun.line)
 	}
 	return p
+}
+
+// notUTF8 is where a text stops being UTF-8, as TOML has to be; -1 if it is.
+func notUTF8(text string) int {
+	for i, c := range text {
+		if c == utf8.RuneError && !strings.HasPrefix(text[i:], string(utf8.RuneError)) {
+			return i
+		}
+	}
+	return -1
 }
 
 // unclosed tells whether the decoder was in the middle of a list or a table.

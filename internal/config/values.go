@@ -345,6 +345,10 @@ func size[T any](name string, field func(*T) *int64, lo, hi int64, doc string) k
 				v = given
 			case string:
 				parsed, ok := parseSize(given)
+				if _, err := strconv.ParseUint(given, 10, 64); err == nil && given != "0" {
+					r.bad(n.path, "%q has no unit; write one (KiB, MiB, GiB), such as \"10MiB\", or bytes without quotes", given)
+					return
+				}
 				if !ok {
 					r.bad(n.path, "%q is not a size; write a number with a unit (KiB, MiB, GiB), such as \"10MiB\"", given)
 					return
