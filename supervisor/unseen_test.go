@@ -14,6 +14,11 @@ import (
 	"github.com/standbyd/standbyd/test/eventually"
 )
 
+func init() {
+	// It does not mind its segment, and says that it is past the stage.
+	workers["lasting"] = func() int { note("up %d", os.Getpid()); time.Sleep(time.Hour); return 0 }
+}
+
 func killAndSee(t *testing.T, id proc.Identity) {
 	t.Helper()
 	syscall.Kill(id.PID, syscall.SIGKILL)
@@ -104,7 +109,7 @@ func TestDeathsOfAllAreRecorded(t *testing.T) {
 		t.Run(kind, func(t *testing.T) {
 			c := newConfig(t, "good")
 			if kind == "ended" {
-				c = newConfig(t, "never") // which does not mind the segment
+				c = newConfig(t, "lasting")
 			}
 			first := apart(t, c)
 			var list workersFile
@@ -113,9 +118,10 @@ func TestDeathsOfAllAreRecorded(t *testing.T) {
 				list = readyApart(t, c, 1)
 				leader = leaderOf(t, c)
 			} else {
-				eventually.Holds(t, "they are listed", func() bool {
+				eventually.Holds(t, "they are listed and run", func() bool {
 					list, _ = readWorkers(filepath.Join(roleDir(c.RuntimeDir, "kv"), "workers.json"))
-					return len(list.Workers) == 3
+					b, _ := os.ReadFile(c.Roles[0].Env["TEST_LEADS"])
+					return len(list.Workers) == 3 && strings.Count(string(b), "up ") == 3
 				})
 			}
 			first.kill()
