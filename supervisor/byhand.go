@@ -199,7 +199,8 @@ func (s *Supervisor) byHand(ctx context.Context, name string, verb handVerb, tar
 				return found, fmt.Errorf("%s %s: %w", name, target, s.whatEnds(r, ErrNotRunning))
 			}
 			if ended {
-				return found, fmt.Errorf("%s %s: %s is %s: %s", name, target, w.Name, w.State, orExit(w))
+				w.Why = orExit(w)
+				return found, fmt.Errorf("%s %s: %s", name, target, stateAndWhy(w))
 			}
 			if !done {
 				open = append(open, unfinished(w))

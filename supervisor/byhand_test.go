@@ -72,7 +72,7 @@ func TestStartAfterRepair(t *testing.T) {
 	w.until("it leads", led)
 	os.Remove(link)
 	ctx := patient(t)
-	if _, err := w.sup.Restart(ctx, "kv/0"); err == nil || !strings.Contains(err.Error(), "no such file") {
+	if _, err := w.sup.Restart(ctx, "kv/0"); err == nil || !strings.HasSuffix(err.Error(), "start "+link+": no such file or directory") {
 		t.Fatalf("restart without a program: %v", err)
 	}
 	w.until("it has failed", func(r RoleStatus) bool { return r.Workers[0].State == WorkerFailed })

@@ -3,6 +3,7 @@ package supervisor
 import (
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"os/exec"
 	"sort"
@@ -136,6 +137,10 @@ func (r *roleLoop) spec(i int) (launch.Spec, error) {
 		var pe *exec.Error
 		if errors.As(err, &pe) {
 			err = pe.Err
+		}
+		var path *fs.PathError
+		if errors.As(err, &path) {
+			err = path.Err // the path stands before it
 		}
 		return launch.Spec{}, fmt.Errorf("start %s: %w", r.config.Command[0], err)
 	}
