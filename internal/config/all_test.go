@@ -39,6 +39,21 @@ tcp = "foo"
 	}
 }
 
+// TestTwoWaysHideNoFault of one of them: that one way is enough is told too.
+func TestTwoWaysHideNoFault(t *testing.T) {
+	file := write(t, `[role.kv]
+command = ["/bin/true"]
+ready = { exec = ["/bin/true"], http = "ftp://a" }
+health = { tcp = "nothing", http = "http://127.0.0.1:80/" }
+`)
+	_, err := Load(file)
+	want := []string{"role.kv.health.tcp", "role.kv.health.tcp", "role.kv.ready.exec", "role.kv.ready.http"}
+	got := problemKeys(t, err)
+	if slices.Sort(got); !slices.Equal(got, want) {
+		t.Errorf("got %q\n%v", got, err)
+	}
+}
+
 // TestBrokenPartHidesNoOther: what is no TOML is told beside the errors of the
 // other files, and what it may have held is not missed.
 func TestBrokenPartHidesNoOther(t *testing.T) {

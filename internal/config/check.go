@@ -236,10 +236,19 @@ func refusals(c supervisor.RoleConfig) (all []*supervisor.ConfigError) {
 		table := tableOf(refused)
 		list := map[string]*[]string{"restart_on": &c.RestartOn, "no_restart_on": &c.NoRestartOn}[table]
 		switch {
-		case table == "ready":
-			c.Ready = supervisor.DefaultRole().Ready
-		case table == "health":
-			c.Health = supervisor.DefaultRole().Health
+		case table == "ready" || table == "health":
+			probe, unset := &c.Ready, supervisor.DefaultRole().Ready
+			if table == "health" {
+				probe, unset = &c.Health, supervisor.DefaultRole().Health
+			}
+			// Where there are several ways, each has its own faults beside that.
+			for _, way := range waysOf(*probe) {
+				*probe = way
+				if one := ask(c); one != nil && tableOf(one) == table {
+					all = append(all, one)
+				}
+			}
+			*probe = unset
 		case list != nil && len(*list) > 0:
 			ends, found := *list, false
 			for i := range ends {
@@ -257,6 +266,25 @@ func refusals(c supervisor.RoleConfig) (all []*supervisor.ConfigError) {
 		}
 		all = append(all, refused)
 	}
+}
+
+// waysOf are the ways of a probe that has more than one, each alone.
+func waysOf(p supervisor.Probe) (ways []supervisor.Probe) {
+	none := p
+	none.FD, none.HTTP, none.TCP, none.Exec = 0, "", "", nil
+	for _, take := range []func(*supervisor.Probe){
+		func(to *supervisor.Probe) { to.FD = p.FD }, func(to *supervisor.Probe) { to.HTTP = p.HTTP },
+		func(to *supervisor.Probe) { to.TCP = p.TCP }, func(to *supervisor.Probe) { to.Exec = p.Exec },
+	} {
+		way := none
+		if take(&way); way.IsSet() {
+			ways = append(ways, way)
+		}
+	}
+	if len(ways) < 2 {
+		return nil
+	}
+	return ways
 }
 
 func (r *reader) accounts(at string, role *Role) {
