@@ -58,9 +58,9 @@
 //     and to exit, and passes news on. In between it sleeps on the seat's event
 //     word, which others raise when the owner or the control word changed. A
 //     standby that others go before makes only a few passes in each grace, as
-//     long as those others tick. It
-//     keeps one thread for itself, by whose end the other members notice that
-//     this process dies; it runs no code of the worker.
+//     long as those others tick. It keeps one thread for itself, by whose end
+//     the other members notice that this process dies; it runs no code of the
+//     worker.
 //   - alarm: makes the passes of the epochs in its place where the tick is 50 ms
 //     or longer and the scheduling is normal, woken by the runtime's poller, at
 //     the half of the price. One pass at a time.
@@ -76,9 +76,8 @@
 // so that no other has to be woken before the work begins. It keeps its thread
 // until it leads. Once, when there is nothing else to do, it rehearses a
 // takeover in private memory, so that the real one runs no code for the first
-// time. It sleeps on the seat's event word and, if it is the first or
-// the second candidate, on its robust word in the owner's row, and holds a handle on the owner's
-// process from when it first saw it own; one goroutine sleeps in the runtime's
-// poller for it. All are gone when
-// [Member.Close] has returned.
+// time. It sleeps on the seat's event word and, if it is the first or the second
+// candidate, on its robust word in the owner's row, and holds a handle on the
+// owner's process from when it first saw it own; one goroutine sleeps in the
+// runtime's poller for it. All are gone when [Member.Close] has returned.
 package coord
