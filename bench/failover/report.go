@@ -229,6 +229,9 @@ func goals(p func(string, ...any), all results) {
 				span(all.at(still, ourExit, 0.5)))
 			p("and %s at p99 with proof exiting, %s and %s with proof gone. The ticks come before it, each as late as a timer wakes a thread here.",
 				span(all.at(still, ourExit, 0.99)), span(all.at(still, ourGone, 0.5)), span(all.at(still, ourGone, 0.99)))
+			p("Where an end takes several milliseconds more than others, the kernel frees the dead process's memory on the processor on which the")
+			p("next leader waits for its turn: a kernel that does not preempt itself goes on with that for a scheduler's tick, and where processors")
+			p("show no cache that they share, as virtual ones may not, it does not wake a thread on another one that is idle.")
 		}
 		if v := p50(small, ourGone) / flock; !math.IsNaN(v) {
 			p("")
