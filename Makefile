@@ -126,9 +126,9 @@ bench-scale: build ## what a hundred roles of ten workers cost
 	CGO_ENABLED=0 $(GO) build -trimpath -o $(BIN)/scale-worker ./bench/scale/worker
 	@./$(BIN)/scale -standbyd $(BIN)/standbyd -worker $(BIN)/scale-worker $(SCALE)
 
-# How long a role is without a leader, beside locks and other supervisors; about 6 minutes, FULL=1 three quarters of an hour.
+# How long a role is without a leader, beside locks and other supervisors; about 10 minutes, FULL=1 three quarters of an hour.
 # BENCH="-o docs/benchmarks.md" writes the page's part; `./bin/bench-failover -h` lists what BENCH can say besides.
-bench-failover: ## how long nobody leads, beside locks and other supervisors; about 6 minutes; FULL=1 for everything
+bench-failover: ## how long nobody leads, beside locks and other supervisors; about 10 minutes; FULL=1 for everything
 	@mkdir -p $(BIN)
 	CGO_ENABLED=0 $(GO) build -trimpath -o $(BIN)/standbyd ./cmd/standbyd
 	CGO_ENABLED=0 $(GO) build -trimpath -o $(BIN)/bench-failover ./bench/failover

@@ -49,7 +49,7 @@ func main() {
 	flag.BoolVar(&o.full, "full", os.Getenv("FULL") == "1", "measure everything; takes three quarters of an hour. FULL=1 says the same")
 	flag.Float64Var(&o.times, "times", 1, "as many rounds, `times` this")
 	flag.IntVar(&o.blocks, "blocks", 2, "go through most of it this many `times`, with that part of the rounds each")
-	flag.DurationVar(&o.each, "each", 2500*time.Millisecond, "the `time` of a row's rounds in one pass; three are made whatever they take")
+	flag.DurationVar(&o.each, "each", 2500*time.Millisecond, "the `time` of a row's rounds in one pass; seven are made whatever they take")
 	bin := flag.String("standbyd", "bin/standbyd", "the standbyd to measure")
 	flag.Parse()
 	if standbyd, err = filepath.Abs(*bin); err == nil {

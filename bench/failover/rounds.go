@@ -24,8 +24,9 @@ import (
 // settle is how long everybody is left alone before the leader is hit.
 const settle = 25 * time.Millisecond
 
-// least is how many rounds a row has at least, whatever time they take.
-const least = 3
+// least is how many rounds a row has at least, whatever time they take: enough
+// that a median is not of the machine's bad moments.
+const least = 7
 
 // play brings a row up and measures n rounds of it, or as many as fit into
 // the time that a row has: microseconds each.
