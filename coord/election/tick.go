@@ -59,10 +59,7 @@ func (e *Election) Advance(now int64) bool {
 	}
 	// T5
 	pause(pointTickAdvance)
-	if !s.Epoch.CompareAndSwap(epoch, epoch+1) {
-		return false
-	}
-	return true
+	return s.Epoch.CompareAndSwap(epoch, epoch+1)
 }
 
 // forgive moves the forgiven epoch forward, never back.
