@@ -29,6 +29,7 @@ type watch struct {
 	near   bool   // the vigil is to wake the campaign
 	ear    *ear   // waits for the vigil where the campaign cannot
 	hinted int64  // when the hint was noticed, CLOCK_MONOTONIC ns; 0 not
+	helped bool   // to free its memory, at the hint
 	dead   bool   // proven, as far as the segment asks for
 	past   *watch // on who owned before, to be dropped when there is time; nil: none
 }
@@ -188,6 +189,10 @@ func (w *watch) attend(m *Member, count uint32, before int) bool {
 	if ago > hintHolds {
 		w.await(m)
 		return false
+	}
+	if w.handle != nil && m.params.Proof == shm.ProofGone && !w.helped {
+		w.helped = true
+		w.handle.FreeMemory()
 	}
 	d := 2 * time.Millisecond // other events are noticed so much later
 	if m.params.Proof == shm.ProofExiting || w.handle == nil {

@@ -65,9 +65,10 @@ func (p *Predecessor) InFlight() uint64 { return p.work }
 // "exiting" or whose fence is "token"; elsewhere the proof was there before
 // lead started, and Gone returns at once. The error is ctx's cause.
 func (p *Predecessor) Gone(ctx context.Context) error {
-	if p.handle == nil {
+	if p.handle == nil || p.handle.Gone() {
 		return nil
 	}
+	p.handle.FreeMemory()
 	select {
 	case <-p.handle.Done():
 		return nil

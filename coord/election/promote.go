@@ -211,6 +211,9 @@ func (e *Election) stop(ctx context.Context, p Promotion, active uint64, deadlin
 				}
 			}
 			killed, killedAt = true, now
+			if s.Params().Proof == shm.ProofGone {
+				handle.FreeMemory()
+			}
 		}
 		if handle != nil && e.provenBy(handle) || handle == nil && known && e.proven(proc.Judge(id)) {
 			return false, nil

@@ -108,6 +108,34 @@ func (h *Handle) Signal(sig syscall.Signal) error {
 	return nil
 }
 
+// FreeMemory has another thread help the process to free its memory, if it is
+// being killed, and returns at once: where its memory is most of what its end
+// takes, it is gone up to twice as soon. The kernel (process_mrelease, Linux
+// 5.15) refuses whoever has not been killed as a whole, and frees nothing that
+// is shared with others; it comes too late for a process whose last thread has
+// let its memory go. So this proves nothing, and is safe to try at a hint.
+func (h *Handle) FreeMemory() {
+	h.use(func(fd int) {
+		// One of its own, since the kernel may wait for the process: a Close is
+		// not to wait, too.
+		if own, err := unix.FcntlInt(uintptr(fd), unix.F_DUPFD_CLOEXEC, 0); err == nil {
+			go func() {
+				_ = freeMemory(own)
+				unix.Close(own)
+			}()
+		}
+	})
+}
+
+// freeMemory is nil if it has freed memory; EINVAL is a process that is not
+// dying, ESRCH one that has let go of it.
+func freeMemory(pidfd int) error {
+	if _, _, errno := unix.Syscall(unix.SYS_PROCESS_MRELEASE, uintptr(pidfd), 0, 0); errno != 0 {
+		return errno
+	}
+	return nil
+}
+
 // Judge is like the function Judge, and cheaper.
 func (h *Handle) Judge() Verdict {
 	if v := h.Gone(); v {

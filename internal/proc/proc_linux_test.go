@@ -20,6 +20,8 @@ func TestMain(m *testing.M) {
 	switch os.Getenv("PROC_TEST_ROLE") {
 	case "sleep":
 		time.Sleep(time.Hour)
+	case "remember":
+		remember()
 	case "restless":
 		restless()
 	case "main-thread-exits":

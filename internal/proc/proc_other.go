@@ -97,6 +97,9 @@ func (h *Handle) Judge() Verdict { return Judge(h.id) }
 // Gone reports whether Judge would say Gone.
 func (h *Handle) Gone() bool { return h.Judge() == Gone }
 
+// FreeMemory does nothing on this system.
+func (h *Handle) FreeMemory() {}
+
 // Pause blocks until the process is seen to be gone or d has passed.
 func (h *Handle) Pause(d time.Duration) {
 	t := time.NewTimer(d)
