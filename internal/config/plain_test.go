@@ -13,7 +13,9 @@ func TestMistakesAreToldAsTheyStandInTheFile(t *testing.T) {
 	for text, want := range map[string][2]string{
 		role + "no_restart_on = [\"SIGFOO\"]\n":     {"role.kv.no_restart_on[0]", `"SIGFOO" is neither an exit status nor a signal`},
 		role + "log_max_size = \"1000000\"\n":       {"role.kv.log_max_size", `"1000000" has no unit; write one`},
-		"[role.kv]\n[a":                             {"", "but got the end of the file instead"},
+		"[role.kv]\n[a":                             {"a", "but got the end of the file instead"},
+		role + "workers":                            {"role.kv.workers", "expected key separator '='"},
+		role + "[role.kz":                           {"role.kz", "but got the end of the file instead"},
 		"\xff\xfe[\x00r\x00":                        {"", "the byte 0xFF is no UTF-8"},
 		role + "dir = \"/caf\xe9\"\n":               {"", "the byte 0xE9 is no UTF-8"},
 		role + "# café �\nlog_max_size = \"1 B\"\n": {"role.kv.log_max_size", "out of range"},

@@ -27,11 +27,14 @@ func (r *reader) syntax(file int, text string, err error) Problem {
 	}
 	// the decoder's own line and column count the culprit's end, if that is the end of a line
 	start := min(max(bad.Position.Start, 0), len(text))
+	if _, last := utf8.DecodeLastRuneInString(text); endOfFile(bad.Message, text) && start >= len(text)-last {
+		start = len(text) // and its last letter, if that is the end of the file
+	}
 	before := text[:start]
 	p.Line = strings.Count(before, "\n") + 1
 	p.Col = utf8.RuneCountInString(before[strings.LastIndexByte(before, '\n')+1:]) + 1
 	p.Msg = "not valid TOML: " + strings.ReplaceAll(strings.TrimSuffix(bad.Message, "."), `'\n'`, "the end of the line")
-	if !strings.Contains(text, "\x00") {
+	if endOfFile(bad.Message, text) {
 		p.Msg = strings.ReplaceAll(p.Msg, `'\x00'`, "the end of the file")
 	}
 	if m := twice.FindStringSubmatch(bad.Message); m != nil {
@@ -75,6 +78,11 @@ func notUTF8(text string) int {
 		}
 	}
 	return -1
+}
+
+// endOfFile tells whether the decoder wanted more than the text has.
+func endOfFile(message, text string) bool {
+	return strings.HasPrefix(message, "unexpected EOF") || strings.Contains(message, `'\x00'`) && !strings.Contains(text, "\x00")
 }
 
 // unclosed tells whether the decoder was in the middle of a list or a table.
