@@ -32,17 +32,12 @@ func TestDamagedCounterBesideAdoptedWorkers(t *testing.T) {
 	} {
 		t.Run(kind, func(t *testing.T) {
 			c := newConfig(t, "good")
-			w := start(t, c) // generation 1
-			w.until("the role is full", full)
-			w.shutdown()
-			first := apart(t, c)
-			awaitLeads(t, c, 2)
-			first.kill()
+			leftInGeneration2(t, c)
 			counter := filepath.Join(leasesDir(c.StateDir), "role.kv.epoch")
 			if err := harm(counter); err != nil {
 				t.Fatal(err)
 			}
-			w = start(t, c)
+			w := start(t, c)
 			adopted := w.until("the role is adopted", full)
 			w.untilWarned("the generation of role kv (damaged: that file is leases/role.kv.epoch.bad now)")
 			if b, err := os.ReadFile(counter); err != nil || string(b) != "2\n" {

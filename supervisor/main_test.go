@@ -385,6 +385,18 @@ func (d *daemon) kill() {
 	d.wait()
 }
 
+// leftInGeneration2 is a role of which the first supervisor has ended in order,
+// and the second was killed.
+func leftInGeneration2(t *testing.T, c Config) {
+	t.Helper()
+	w := start(t, c)
+	w.until("the role is full", full)
+	w.shutdown()
+	second := apart(t, c)
+	awaitLeads(t, c, 2)
+	second.kill()
+}
+
 // apart starts a supervisor in a process of its own. What it leaves behind is
 // ended with the test.
 func apart(t *testing.T, c Config) *daemon {

@@ -150,14 +150,9 @@ func TestTokensSurviveTheStateFolder(t *testing.T) {
 // generation to whoever adopts them.
 func TestStateFolderRemovedWhileNobodySupervises(t *testing.T) {
 	c := newConfig(t, "good")
-	w := start(t, c) // generation 1
-	w.until("the role is full", full)
-	w.shutdown()
-	first := apart(t, c)
-	awaitLeads(t, c, 2)
-	first.kill()
+	leftInGeneration2(t, c)
 	removeAll(t, c.StateDir)
-	w = start(t, c)
+	w := start(t, c)
 	adopted := w.until("the role is full", full)
 	if adopted.Token.Generation() != 2 {
 		t.Fatalf("adopted with token %s", adopted.Token)
