@@ -60,6 +60,10 @@ func TestReadmePrograms(t *testing.T) {
 	}
 }
 
+// unreachable is what go says of modules, their list of requirements or their
+// checksums, that it does not have and cannot get.
+var unreachable = regexp.MustCompile(`dial tcp|no such host|i/o timeout|lookup disabled by GOPROXY`)
+
 // TestReadmeFromAnEmptyFolder does what the README says about a worker and a
 // plugin, word by word, in an empty folder beside the clone.
 func TestReadmeFromAnEmptyFolder(t *testing.T) {
@@ -104,9 +108,12 @@ func TestReadmeFromAnEmptyFolder(t *testing.T) {
 				continue
 			}
 			cmd := exec.Command("sh", "-c", m[1])
-			// Everything that is needed has been loaded to build the programs here.
-			cmd.Dir, cmd.Env = hello, append(os.Environ(), "CGO_ENABLED=0", "GOPROXY=off", "GOFLAGS=-buildvcs=false")
-			if out, err := cmd.CombinedOutput(); err != nil {
+			cmd.Dir, cmd.Env = hello, append(os.Environ(), "CGO_ENABLED=0", "GOFLAGS=-buildvcs=false")
+			out, err := cmd.CombinedOutput()
+			if err != nil && unreachable.Match(out) && os.Getenv("CI") == "" {
+				t.Skipf("%s needs the network, or what it has loaded before:\n%s", m[1], out)
+			}
+			if err != nil {
 				t.Fatalf("%s: %v\n%s", m[1], err, out)
 			}
 		}
