@@ -173,6 +173,7 @@ func TestAloneItLeadsAgain(t *testing.T) {
 func TestNoProgressIsAHang(t *testing.T) {
 	s := newStage(t, func(p *shm.Params) { p.ProgressLimit = 200 * time.Millisecond })
 	leader, standby := s.enterPair("pulse")
+	s.watched(leader)
 	s.epochs(60)
 	if _, term := s.elec.Owner(); term != 1 {
 		t.Fatalf("a leader that pulses was replaced: term %d", term)
@@ -190,6 +191,7 @@ func TestNoProgressIsAHang(t *testing.T) {
 func TestWedgedLeaderIsKilled(t *testing.T) {
 	s := newStage(t, func(p *shm.Params) { p.ProgressLimit = 200 * time.Millisecond })
 	leader, standby := s.enterPair("pulse,ignore")
+	s.watched(leader)
 	leader.order("stall")
 	standby.expect("lead 2")
 	if st := leader.status(); !st.Signaled() || st.Signal() != syscall.SIGKILL {

@@ -15,7 +15,7 @@ import (
 func TestOrderedHangIsFoundByTheProgressLimit(t *testing.T) {
 	s := newStage(t, func(p *shm.Params) { p.ProgressLimit = 300 * time.Millisecond })
 	leader, standby := s.enterPair("pulse")
-	s.until("the leader's progress is watched", func() bool { m, ok := s.member(leader); return ok && m.Watched })
+	s.watched(leader)
 	if m, ok := s.member(standby); !ok || m.Watched {
 		t.Errorf("the standby, which has not pulsed: %+v", m)
 	}
@@ -37,7 +37,7 @@ func TestOrderedHangUnderTheTokenFence(t *testing.T) {
 		p.ProgressLimit, p.DrainLimit, p.Fence = 300*time.Millisecond, time.Second, shm.FenceToken
 	})
 	leader, standby := s.enterPair("pulse")
-	s.until("the leader's progress is watched", func() bool { m, ok := s.member(leader); return ok && m.Watched })
+	s.watched(leader)
 	s.elec.OrderFault(1, election.FaultHang)
 	standby.expect("lead 2")
 	if st := leader.status(); st.ExitStatus() != coord.ExitStatus {

@@ -412,6 +412,12 @@ func (s *stage) racing(actors ...*actor) {
 	}
 }
 
+// watched waits until an actor has reported progress, so that none is a hang.
+func (s *stage) watched(a *actor) {
+	s.Helper()
+	s.until("the progress of "+a.name+" is watched", func() bool { m, ok := s.member(a); return ok && m.Watched })
+}
+
 // enterPair starts a leader and a standby.
 func (s *stage) enterPair(habits string) (leader, standby *actor) {
 	s.Helper()
