@@ -35,7 +35,9 @@ func TestForcedChangesOfRealWorkers(t *testing.T) {
 	for _, v := range (verify.History{Calls: hook.book}).Check() {
 		t.Error(v)
 	}
-	if n := len(hook.book); n < changes {
+	// How many there are is a matter of how far the changes outrun the hooks:
+	// none is made while one hangs. Of ten, some come through.
+	if n := len(hook.book); n < changes/5 {
 		t.Errorf("%d calls of %d changes", n, changes)
 	}
 	w.noProcesses()
