@@ -34,6 +34,10 @@ func TestStoppedDaemonIsNamed(t *testing.T) {
 		t.Fatalf("wait: exit %d, %s", code, stderr)
 	}
 	daemon.Process.Signal(syscall.SIGSTOP)
+	var ws syscall.WaitStatus // told once all of its threads stand still
+	if _, err := syscall.Wait4(daemon.Process.Pid, &ws, syscall.WUNTRACED, nil); err != nil || !ws.Stopped() {
+		t.Fatalf("wait until the daemon is stopped: %v, %v", ws, err)
+	}
 	code, _, stderr := call("status", "-c", file)
 	if want := fmt.Sprintf("pid %d is stopped (SIGSTOP?): kill -CONT %[1]d\n", daemon.Process.Pid); code != exitTimedOut || !strings.HasSuffix(stderr, want) {
 		t.Errorf("exit %d, %s", code, stderr)
