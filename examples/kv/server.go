@@ -65,7 +65,9 @@ type connection struct {
 // connection; ln's socket stays open with whoever else holds it, and what
 // waits in its backlog is for the next leader.
 func (s *server) serve(ctx context.Context, ln net.Listener) error {
+	s.mu.Lock()
 	s.conns, s.changed = map[net.Conn]connection{}, make(chan struct{}, 1)
+	s.mu.Unlock()
 	srv := &http.Server{
 		Handler:           s,
 		ConnState:         s.track,
