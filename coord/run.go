@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"os"
 	"time"
 )
 
@@ -19,7 +20,8 @@ import (
 // it must return soon then, within the drain limit of the segment's header, or
 // the process ends with status 75. If it returns nil of its own, the member
 // resigns and contends again after a short back-off; after an error the
-// back-off is longer, so that others go first. A panic in lead ends the
+// back-off is longer, so that others go first, and it is told on the standard
+// error output, where standbyd reads it for the worker's log. A panic in lead ends the
 // process. A nil lead is for WithCallbacks, or for a worker that only reserves
 // the role.
 //
@@ -75,6 +77,9 @@ func (m *Member) run(ctx context.Context, lead func(context.Context, *Leadership
 			return s.none
 		}
 		m.give(s.l)
+		if s.err != nil && s.cause == nil {
+			fmt.Fprintf(os.Stderr, "standbyd: %s: lead with token %v returned: %v\n", m.name, s.l.Token(), s.err)
+		}
 		if err := m.stopped(ctx); err != nil {
 			return err
 		}
