@@ -60,6 +60,9 @@ func (a *app) narrate(ctx context.Context, client *api.Client, concerned func(su
 	err := do()
 	cancel()
 	<-ended
+	if err != nil && interrupted(ctx) {
+		return fmt.Errorf("%w; what was begun goes on in standbyd, and `standbyd status` says what it waits for", errInterrupted)
+	}
 	if errors.Is(err, supervisor.ErrBusy) {
 		return err
 	}

@@ -70,7 +70,10 @@ func (a *app) execute(ctx context.Context, args []string) int {
 		if a.configFile == "" && a.socket == "" {
 			fmt.Fprintln(a.stderr, "If one runs with other folders, name them with -c FILE or --socket PATH.")
 		}
-		fmt.Fprintf(a.stderr, "Start one with: %s\nIt adopts workers that a dead standbyd left running: those go on and fail over by themselves.\n", a.runLine())
+		if a.configFile != "" && a.socket == "" {
+			fmt.Fprintln(a.stderr, "If one was started before runtime_dir was changed in the file, name its socket with --socket PATH.")
+		}
+		fmt.Fprintf(a.stderr, "Start one with: %s\nIt adopts workers that a dead standbyd left running: those go on and fail over by themselves, unless a plugin has a veto.\n", a.runLine())
 	}
 	return code
 }
