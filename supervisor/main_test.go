@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"net"
 	"os"
@@ -55,9 +56,21 @@ var workers = map[string]func() int{
 	"stubborn": func() int { signal.Ignore(syscall.SIGTERM); return work() },
 	"sticky":   func() int { signal.Ignore(syscall.SIGTERM); return work(hangInLead) },
 	"flash":    func() int { return work(dieInLead) },
-	"serve":    func() int { return work(serveInLead) },
-	"deaf":     func() int { os.Unsetenv("NOTIFY_SOCKET"); return work(serveInLead) },
-	"forks":    func() int { fork(); return work() },
+	"refuses": func() int {
+		if which, _ := os.ReadFile(os.Getenv("TEST_REFUSES")); string(which) != "all" && string(which) != os.Getenv("STANDBYD_INDEX") {
+			return work()
+		}
+		return work(func(context.Context, *coord.Leadership) error { return errors.New("cannot open the database") })
+	},
+	"dies": func() int {
+		if which, _ := os.ReadFile(os.Getenv("TEST_REFUSES")); string(which) != "all" {
+			return work()
+		}
+		return work(dieInLead)
+	},
+	"serve": func() int { return work(serveInLead) },
+	"deaf":  func() int { os.Unsetenv("NOTIFY_SOCKET"); return work(serveInLead) },
+	"forks": func() int { fork(); return work() },
 	"picky": func() int {
 		if os.Getenv("STANDBYD_INDEX") == os.Getenv("TEST_FAILS") {
 			fmt.Println("cannot in this place")

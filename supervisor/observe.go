@@ -164,6 +164,9 @@ func (t *turn) gainLeader() {
 		}
 		t.setControl()
 	}
+	for i := range s.workers {
+		s.workers[i].led = false // whoever led before has been followed
+	}
 	if s.pause.on {
 		t.startWanted() // the place of a leader that ended in the pause
 	}
@@ -354,7 +357,9 @@ func (t *turn) writeRecords() {
 	s.pending = nil
 	for i := range s.ring {
 		if e := s.ring[i]; e.term > s.recorded && e.term < p.term && e.activated != 0 {
-			t.write(t.record(e, 0))
+			rec := t.record(e, 0)
+			t.write(rec)
+			t.drilled(rec)
 		}
 	}
 	e := ringView{term: p.term, pid: s.led.pid}
@@ -364,9 +369,7 @@ func (t *turn) writeRecords() {
 	rec := t.record(e, p.hooks)
 	t.write(rec)
 	s.recorded = p.term
-	if s.drill != nil && rec.Reason == role.ReasonDrill {
-		t.finishDrill(rec)
-	}
+	t.drilled(rec)
 	t.changed(rec)
 }
 

@@ -364,6 +364,9 @@ func (s *state) nextDue() (due int64) {
 	}
 	if s.roll != nil {
 		sooner(s.roll.by)
+		if s.phase < phaseRenewing { // where a rolling change is watched
+			sooner(s.roll.trial.by)
+		}
 	}
 	return due
 }

@@ -266,11 +266,24 @@ func (t *turn) standbyReason() string {
 		return "a standby is ready and about to take over"
 	case !slices.ContainsFunc(s.seats, func(v seatView) bool { return s.able(v) && !v.bars }):
 		return fmt.Sprintf("the ready standbys may not take over by themselves (nofailover); `standbyd failover %s --to WORKER` makes one lead", s.policy.Name)
+	case s.shortLeads == 0 && t.unseenLeads() > 0:
+		return fmt.Sprintf("the ready standbys wait out their back-off: the last %d leaderships ended as soon as they had begun, `standbyd logs %s` may say why",
+			t.unseenLeads(), s.policy.Name)
 	case s.shortLeads == 0:
 		return "the ready standbys wait out their back-off after claims that failed"
 	}
 	return fmt.Sprintf("the ready standbys wait out their back-off: the last %d leaderships in a row ended within %v each, `standbyd logs %s` may say why",
 		s.shortLeads, shortLead, s.policy.Name)
+}
+
+// unseenLeads counts the leaderships since the last one that we saw.
+func (t *turn) unseenLeads() (n int) {
+	for i := range t.s.ring {
+		if e := &t.s.ring[i]; e.term > t.s.ledTerms[1] && e.activated != 0 {
+			n++
+		}
+	}
+	return n
 }
 
 // watchRace notes since when nobody would claim although somebody is ready.

@@ -2,6 +2,7 @@ package supervisor
 
 import (
 	"fmt"
+	"slices"
 	"syscall"
 	"time"
 
@@ -16,9 +17,12 @@ type changeState struct {
 	from    uint32 // pid of that leader, 0 if there is none
 	to      uint32 // pid of the nominee, 0 once anybody will do
 	seat    int
-	named   string // the worker that was asked for, empty for any
-	by      int64  // mono ns: given up then
-	trouble string // why it went otherwise than planned
+	base    uint64   // the latest term when it was named
+	tried   []uint32 // pids of nominees that had the lease and gave it back; never written, only replaced
+	rolled  bool     // part of a rolling change
+	named   string   // the worker that was asked for, empty for any
+	by      int64    // mono ns: given up then
+	trouble string   // why it went otherwise than planned
 	reply   reply[Record]
 }
 
@@ -144,7 +148,7 @@ func (t *turn) begin(c *changeState, named int, to seatView) {
 // nameNext writes the nomination of a change.
 func (t *turn) nameNext(to seatView) {
 	s := &t.s
-	s.change.to, s.change.seat = to.pid, to.seat
+	s.change.to, s.change.seat, s.change.base = to.pid, to.seat, max(s.owner.term, s.change.term)
 	s.control.nominee, s.control.planned = to.seat, !s.change.forced
 	if s.control.mode == controlOpen {
 		s.control.until = s.change.by
@@ -153,7 +157,8 @@ func (t *turn) nameNext(to seatView) {
 }
 
 // watchChange sees to it that a change that is under way has an end: a nominee
-// that is lost is replaced, and what takes too long is given up.
+// that is lost, or whose lead returned before anybody saw it lead, is replaced,
+// and what takes too long is given up.
 func (t *turn) watchChange() {
 	s := &t.s
 	c := s.change
@@ -166,21 +171,29 @@ func (t *turn) watchChange() {
 	case c.by <= t.now.Mono:
 		t.endChange(fmt.Errorf("%w: %s", ErrTimedOut, t.changeReason()))
 		return
-	case c.to == 0 || s.owner.pid == c.to && s.owner.term > c.term:
+	case c.to == 0 || s.owner.pid == c.to && s.owner.term > c.base:
 		return
 	}
+	// Nobody else may claim: it is in its back-off, and would have the next term, too.
+	returned := s.owner.pid == 0 && s.owner.term > c.base
 	v := s.seatIn(c.seat, c.to)
-	if v != nil && s.able(*v) && s.control.nominee == c.seat {
+	if !returned && v != nil && s.able(*v) && s.control.nominee == c.seat {
 		return
 	}
-	lost := s.nameOf(c.to)
+	what := " was lost before it could lead"
+	if returned {
+		c.tried = append(slices.Clone(c.tried), c.to)
+		if s.living(c.to) >= 0 {
+			what = " led, and gave the lease back at once"
+		}
+	}
 	if c.trouble == "" {
-		c.trouble = lost + " was lost before it could lead"
+		c.trouble = s.nameOf(c.to) + what
 	}
 	var back *seatView // to the old leader only if nobody else is there
 	for _, next := range t.ranked() {
 		switch {
-		case next.pid == c.to || t.barred(next):
+		case next.pid == c.to || t.barred(next) || slices.Contains(c.tried, next.pid):
 		case next.pid == c.from:
 			back = &next
 		default:
@@ -226,6 +239,7 @@ func (t *turn) changed(rec Record) {
 		err = fmt.Errorf("%s; %s leads", why, rec.To)
 	}
 	respond(t, c.reply, rec, err)
+	t.rolledOver(c, rec)
 }
 
 // endChange gives up a change that is under way.
@@ -237,6 +251,7 @@ func (t *turn) endChange(err error) {
 	}
 	s.change = nil
 	respond(t, c.reply, Record{}, err)
+	t.rolledOver(c, Record{})
 	if s.control.nominee == c.seat && s.phase < phaseRenewing {
 		s.control.nominee, s.control.planned = -1, false
 		if s.control.mode == controlOpen {

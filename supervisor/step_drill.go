@@ -5,6 +5,8 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"github.com/standbyd/standbyd/coord/role"
 )
 
 // drillState is a fault that we caused and whose effect is awaited. Its term
@@ -160,9 +162,13 @@ func (t *turn) noteHit(in inHit) {
 		Term: d.term, Token: t.s.token(d.term), ZeroMono: d.zero}, nil)
 }
 
-// finishDrill follows the record of the takeover that the drill has caused.
-func (t *turn) finishDrill(rec Record) {
+// drilled ends a drill with the record of the takeover that it has caused, also
+// of one by a leader that has ended since.
+func (t *turn) drilled(rec Record) {
 	d := t.s.drill
+	if d == nil || rec.Reason != role.ReasonDrill {
+		return
+	}
 	t.mend()
 	respond(t, d.reply, rec, nil)
 	t.s.drill = nil

@@ -23,6 +23,7 @@ type rollState struct {
 	done     []string
 	stopped  []string
 	reply    reply[Rolled]
+	trial    trial
 	back     *inReload // to the config before, if a worker does not get ready; nil: there is no way back
 	failure  error     // this is the way back, and why
 }
@@ -239,11 +240,17 @@ func (s *state) stale(i int) bool {
 func (t *turn) watchRoll() {
 	s := &t.s
 	r := s.roll
+	if r != nil && r.trial.by <= t.now.Mono {
+		r.trial.by = 0
+	}
 	if r == nil || s.change != nil || s.drill != nil || s.rehooking || !s.hooked || !s.sockets {
 		return
 	}
 	if r.by != 0 && r.by <= t.now.Mono {
 		t.endRoll(fmt.Errorf("%w: %s", ErrTimedOut, s.rollReason()))
+		return
+	}
+	if t.onTrial() {
 		return
 	}
 	if r.index >= 0 {
@@ -299,6 +306,8 @@ func (t *turn) watchRoll() {
 	case leader >= 0:
 		t.rollLeader(leader)
 	case r.renew && t.rollRenewed():
+	case r.renew && s.led.term != 0 && !r.trial.passed:
+		t.tryLeader(s.led.term, s.led.pid)
 	case !slices.ContainsFunc(s.workers, func(w worker) bool { return w.extra && w.pid != 0 }):
 		t.endRoll(nil)
 	}
@@ -364,7 +373,7 @@ func (t *turn) rollLeader(leader int) {
 		}
 		r.switches++
 		t.rollTo(-1)
-		t.begin(&changeState{term: s.led.term}, -1, v)
+		t.begin(&changeState{term: s.led.term, rolled: true}, -1, v)
 		return
 	}
 	if r.by == 0 {

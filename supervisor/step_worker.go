@@ -140,7 +140,8 @@ func bury(t *turn, i int) {
 	w := &t.s.workers[i]
 	w.told = w.lot == lotStopping && w.vitals.ended == "" || w.struck
 	w.orderly = w.lot == lotStopping && w.vitals.ended == "" && t.s.phase != phaseRenewing // there the segment was lost
-	w.led = w.lot == lotLeader || w.lot == lotDraining || t.s.owner.pid == uint32(w.pid)
+	followed := t.s.led.term != 0 && t.s.led.pid != uint32(w.pid)
+	w.led = !followed && (w.lot == lotLeader || w.lot == lotDraining || t.s.owner.pid == uint32(w.pid))
 	cause := ""
 	switch {
 	case w.vitals.ended != "":
